@@ -11,6 +11,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
@@ -110,9 +111,12 @@ impl TableProvider for ParquetTable {
             PartitionedFile::new_from_meta(file.file.clone()).with_partition_values(vec![file.partition.clone()])
         });
         let groups = FileGroup::new(files.collect()).split_files(state.config().target_partitions());
-        let schema = TableSchema::new(Arc::clone(&self.columns), vec![Arc::clone(&self.partition)]);
+        let schema = TableSchema::builder(Arc::clone(&self.columns))
+            .with_table_partition_cols(vec![Arc::clone(&self.partition)])
+            .build();
+        let global = state.config_options().execution.parquet.clone();
         let source = ParquetSource::new(schema)
-            .with_table_parquet_options(state.config_options().execution.parquet.clone().into());
+            .with_table_parquet_options(TableParquetOptions { global, ..TableParquetOptions::default() });
         // A limit is only safe to apply here if no filter has rows left out after it.
         let limit = limit.filter(|_| filters.iter().all(|filter| self.is_on_partition(filter)));
         let config = FileScanConfigBuilder::new(self.store.clone(), Arc::new(source))
