@@ -51,3 +51,9 @@ impl EngineError {
         }
     }
 }
+
+impl From<arrow::error::ArrowError> for EngineError {
+    fn from(error: arrow::error::ArrowError) -> EngineError {
+        EngineError::Setup(error.into())
+    }
+}

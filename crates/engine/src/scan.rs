@@ -20,6 +20,7 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use goodput_model::Day;
 use object_store::ObjectMeta;
 
 use crate::adapt::AdapterFactory;
@@ -31,6 +32,16 @@ pub struct ScanFile {
     pub file: ObjectMeta,
     /// The value, of the type of the partition column.
     pub partition: ScalarValue,
+}
+
+/// A day, or none, as the value of a partition column.
+pub fn date_scalar(day: Option<Day>) -> ScalarValue {
+    ScalarValue::Date32(day.map(|day| day.0))
+}
+
+/// A text, or none, as the value of a partition column.
+pub fn text_scalar(text: Option<String>) -> ScalarValue {
+    ScalarValue::Utf8(text)
 }
 
 /// A table made of Parquet files.

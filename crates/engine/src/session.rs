@@ -40,6 +40,9 @@ pub struct SessionOptions {
     pub spill_dir: Option<PathBuf>,
 }
 
+/// Batches as they come, with their columns.
+pub type Rows = SendableRecordBatchStream;
+
 /// A session.
 #[derive(Clone)]
 pub struct Session {
@@ -144,7 +147,7 @@ impl Session {
     }
 
     /// Starts a plan and gives its batches as they come.
-    pub async fn stream(&self, what: &str, plan: LogicalPlan) -> Result<SendableRecordBatchStream, EngineError> {
+    pub async fn stream(&self, what: &str, plan: LogicalPlan) -> Result<Rows, EngineError> {
         let failed = |source| EngineError::Run { what: what.to_owned(), source };
         let frame = self.context.execute_logical_plan(plan).await.map_err(failed)?;
         frame.execute_stream().await.map_err(failed)

@@ -1,9 +1,10 @@
 //! What lies below a telemetry root: partitions with their data files, and what is not to be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::TryStreamExt;
 use goodput_model::{Day, Table};
+use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::{Location, StoreError};
@@ -43,6 +44,16 @@ impl TelemetryListing {
     /// One of the tables.
     pub fn table(&self, table: Table) -> &TableListing {
         &self.tables[table.index()]
+    }
+
+    /// Takes files out of the partitions and counts them as skipped.
+    pub fn skip(&mut self, excluded: &BTreeSet<Path>) {
+        for partition in self.tables.iter_mut().flat_map(|table| table.partitions.values_mut()) {
+            for file in partition.files.extract_if(.., |file| excluded.contains(&file.location)) {
+                let name = file.location.filename().unwrap_or_default().to_owned();
+                partition.skipped.insert(name, 1);
+            }
+        }
     }
 
     /// The first and the last day that have a partition in any table; `None` if none has.

@@ -241,28 +241,38 @@ impl Accumulator for SumAll {
     }
 }
 
-/// `checked_sub(a, b, ...)`: a - b - ...; an error where that does not fit into 64 bits.
+/// `checked_add(a, b, ...)` and `checked_sub(a, b, ...)`, which is a - b - ...; an error where the result does not fit into
+/// 64 bits.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct CheckedSub {
+pub struct Checked {
+    operation: Operation,
     signature: Signature,
 }
 
-impl CheckedSub {
-    /// The function.
-    pub fn new() -> CheckedSub {
-        CheckedSub { signature: Signature::user_defined(Volatility::Immutable) }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Operation {
+    Add,
+    Sub,
+}
+
+impl Checked {
+    /// `checked_add`.
+    pub fn add() -> Checked {
+        Checked { operation: Operation::Add, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+
+    /// `checked_sub`.
+    pub fn sub() -> Checked {
+        Checked { operation: Operation::Sub, signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
-impl Default for CheckedSub {
-    fn default() -> CheckedSub {
-        CheckedSub::new()
-    }
-}
-
-impl ScalarUDFImpl for CheckedSub {
+impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
-        "checked_sub"
+        match self.operation {
+            Operation::Add => "checked_add",
+            Operation::Sub => "checked_sub",
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -271,7 +281,7 @@ impl ScalarUDFImpl for CheckedSub {
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
         if given.len() < 2 || !given.iter().all(|given| given.is_integer() || given.is_null()) {
-            return plan_err!("`checked_sub` takes two integers or more");
+            return plan_err!("`{}` takes two integers or more", self.name());
         }
         Ok(vec![DataType::Int64; given.len()])
     }
@@ -284,15 +294,16 @@ impl ScalarUDFImpl for CheckedSub {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let arrays = arrays.iter().map(ints).collect::<Result<Vec<_>>>()?;
         let rows = arrays.first().map_or(0, |array| array.len());
-        let difference = |row: usize| -> Result<Option<i64>> {
+        let sign = if self.operation == Operation::Add { 1 } else { -1 };
+        let result = |row: usize| -> Result<Option<i64>> {
             if arrays.iter().any(|array| array.is_null(row)) {
                 return Ok(None);
             }
             let mut values = arrays.iter().map(|array| i128::from(array.value(row)));
             let first = values.next().unwrap_or(0);
-            Ok(Some(fitting(values.fold(first, |left, right| left - right))?))
+            Ok(Some(fitting(values.fold(first, |left, right| left + sign * right))?))
         };
-        let differences: Int64Array = (0..rows).map(difference).collect::<Result<_>>()?;
-        Ok(ColumnarValue::Array(Arc::new(differences)))
+        let results: Int64Array = (0..rows).map(result).collect::<Result<_>>()?;
+        Ok(ColumnarValue::Array(Arc::new(results)))
     }
 }

@@ -1,0 +1,203 @@
+//! What a person reads after a command.
+
+use std::fmt::Write;
+
+use goodput_pipeline::preview::{Checked, Preview};
+use goodput_pipeline::record::FleetQuarter;
+use goodput_pipeline::{Plan, RunRecord};
+
+/// The summary of a run.
+pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
+    let mut out = String::new();
+    let range = match (&record.from, &record.to) {
+        (Some(from), Some(to)) if from == to => format!("{from}, "),
+        (Some(from), Some(to)) => format!("{from} to {to}, "),
+        _ => String::new(),
+    };
+    let published = if record.days == 1 { "1 day published".to_owned() } else { format!("{} days published", grouped(record.days)) };
+    line(&mut out, &format!("{}: {range}{published} to {}", record.pipeline, plan.warehouse));
+    line(&mut out, &format!("run {}, {:.2} s", record.run_id, record.seconds));
+    if record.files > 0 {
+        let rate = grouped(whole(record.rows_per_second));
+        let (rows, files) = (grouped(record.rows), grouped(record.files));
+        line(&mut out, &format!("read {rows} rows in {files} files, {}, {rate} rows/s", size(record.bytes)));
+    }
+    if !record.fleet.is_empty() {
+        line(&mut out, "");
+        let mut rows = vec![["fleet", "SG", "RG", "PG", "MPG", "observed", "profiled", ""].map(str::to_owned)];
+        rows.extend(record.fleet.iter().map(fleet_row));
+        table(&mut out, &rows);
+    }
+    line(&mut out, "");
+    let mut rows = vec![["table", "rows", "partitions written", "unchanged", "size"].map(str::to_owned)];
+    for (name, table) in &record.tables {
+        let (written, unchanged) = (grouped(table.partitions_written), grouped(table.partitions_unchanged));
+        rows.push([name.clone(), grouped(table.rows), written, unchanged, size(table.bytes)]);
+    }
+    table(&mut out, &rows);
+    if !record.audits.is_empty() {
+        line(&mut out, "");
+        line(&mut out, "audits");
+        for (name, audit) in &record.audits {
+            let example = audit.examples.first().map(ToString::to_string).unwrap_or_default();
+            let rows = if audit.rows == 1 { "1 row".to_owned() } else { format!("{} rows", grouped(audit.rows)) };
+            line(&mut out, &format!("  {}  {name}: {rows}, such as {}", audit.severity, cut(&example, 100)));
+        }
+    }
+    if !record.data_quality.is_empty() || record.skipped_files > 0 {
+        line(&mut out, "");
+        let counts: Vec<String> =
+            record.data_quality.iter().map(|(reason, rows)| format!("{reason} {}", grouped(*rows))).collect();
+        let counts = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
+        line(&mut out, &format!("data quality: {counts}"));
+    }
+    for file in &record.unreadable_files {
+        line(&mut out, &format!("unreadable: {}: {}", file.file, file.problem));
+    }
+    if !record.held_back.is_empty() {
+        line(&mut out, "");
+        line(&mut out, "held back: these days keep what was published before");
+        for held in &record.held_back {
+            line(&mut out, &format!("  {}  {}", held.date, cut(&held.reason, 160)));
+        }
+    }
+    out
+}
+
+fn fleet_row(quarter: &FleetQuarter) -> [String; 8] {
+    let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
+    let percent = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", value * 100.0));
+    [
+        format!("{} ({} days)", quarter.quarter, quarter.days),
+        ratio(quarter.scheduling_goodput),
+        ratio(quarter.runtime_goodput),
+        ratio(quarter.program_goodput),
+        ratio(quarter.mpg),
+        percent(quarter.runtime_coverage),
+        percent(quarter.program_coverage),
+        if quarter.is_provisional { "provisional" } else { "" }.to_owned(),
+    ]
+}
+
+/// The summary of a plan.
+pub(crate) fn of_plan(preview: &Preview) -> String {
+    let mut out = String::new();
+    line(&mut out, &format!("{}: {} days in {} chunks", preview.pipeline, preview.days.len(), preview.chunks));
+    line(&mut out, &format!("reads {} files, {}, from {}", grouped(preview.files), size(preview.bytes), preview.reads));
+    line(&mut out, &format!("publishes to {}", preview.warehouse));
+    line(&mut out, "");
+    let mut rows = vec![["step", "grain", "partitions", "reads", "audits"].map(str::to_owned)];
+    for step in &preview.steps {
+        let partitions = step.partition_by.clone().unwrap_or_else(|| "not published".to_owned());
+        rows.push([step.table.clone(), step.grain.clone(), partitions, step.reads.join(", "), step.audits.to_string()]);
+    }
+    table(&mut out, &rows);
+    if !preview.days.is_empty() {
+        line(&mut out, "");
+        let mut rows = vec![["day", "files of its window", "size", "why it is due"].map(str::to_owned)];
+        for day in &preview.days {
+            rows.push([day.date.clone(), grouped(day.files), size(day.bytes), day.due.clone()]);
+        }
+        table(&mut out, &rows);
+    }
+    out
+}
+
+/// The summary of a check.
+pub(crate) fn of_check(checked: &Checked, plan: &Plan) -> String {
+    let mut out = String::new();
+    line(&mut out, &format!("{}: {} steps, all statements plan", plan.place, plan.steps.len()));
+    line(&mut out, &format!("warehouse {} is reached", plan.warehouse));
+    if let Some(telemetry) = &plan.telemetry {
+        let range = match (&checked.from, &checked.to) {
+            (Some(from), Some(to)) => format!("{from} to {to}"),
+            _ => "no partitions".to_owned(),
+        };
+        let (files, skipped) = (grouped(checked.files), grouped(checked.skipped_files));
+        line(&mut out, &format!("telemetry {telemetry}: {range}, {files} data files, {skipped} others skipped"));
+    }
+    for file in &checked.unreadable_files {
+        line(&mut out, &format!("unreadable: {}: {}", file.file, file.problem));
+    }
+    if !checked.unreadable_files.is_empty() {
+        line(&mut out, "hint: write these files again, or name them under `excluded_files` to do without them");
+    } else if plan.telemetry.is_some() {
+        line(&mut out, "every data file has the columns of the contract");
+    }
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// Aligned columns: the first to the left, numbers to the right.
+fn table<const N: usize>(out: &mut String, rows: &[[String; N]]) {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let is_number = |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+    for row in rows {
+        let mut text = String::from("  ");
+        for (column, cell) in row.iter().enumerate() {
+            let right = column > 0 && rows[1..].iter().all(|row| is_number(&row[column]));
+            // Writing to a String does not fail.
+            let _ = if right {
+                write!(text, "{cell:>width$}  ", width = widths[column])
+            } else {
+                write!(text, "{cell:<width$}  ", width = widths[column])
+            };
+        }
+        line(out, text.trim_end());
+    }
+}
+
+/// 1234567 -> 1,234,567.
+fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if number < 0 { format!("-{out}") } else { out }
+}
+
+fn whole(number: f64) -> i64 {
+    format!("{:.0}", number.clamp(0.0, 9e15)).parse().unwrap_or(0)
+}
+
+fn size(bytes: i64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most).collect();
+    format!("{kept}...")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567")] {
+            assert_eq!(grouped(number), expected);
+        }
+        for (bytes, expected) in [(0, "0 B"), (1_023, "1023 B"), (1_536, "1.5 KiB"), (5 << 30, "5.0 GiB")] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

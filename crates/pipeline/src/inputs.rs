@@ -1,0 +1,268 @@
+//! Which files the days of a run need, and which of them cannot be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Date32Array, Int64Array, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use goodput_engine::footers::{TelemetryFile, check_footers, verify_files};
+use goodput_engine::scan::{ParquetTable, ScanFile, date_scalar};
+use goodput_engine::schema::{contract_schema, date_field};
+use goodput_engine::session::{INPUT, TELEMETRY};
+use goodput_engine::{EngineError, Session};
+use goodput_model::{Day, Table};
+use goodput_store::{Location, Path, TelemetryListing, list_telemetry};
+
+use crate::PipelineError;
+use crate::plan::Settings;
+
+/// A data file that cannot be read.
+#[derive(Debug, Clone)]
+pub struct UnreadableFile {
+    /// Its table.
+    pub table: Table,
+    /// The date of its partition.
+    pub date: Day,
+    /// The file, as messages name it.
+    pub file: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The telemetry as it lies there.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    root: Location,
+    listing: TelemetryListing,
+    settle_days: i32,
+    extra_axes: Vec<String>,
+    unreadable: BTreeMap<Path, UnreadableFile>,
+    /// Rows of the files whose footers were read.
+    rows: BTreeMap<Path, i64>,
+}
+
+impl Inputs {
+    /// Lists the telemetry. Files that the settings exclude are skipped ones.
+    pub async fn list(root: &Location, settings: &Settings) -> Result<Inputs, PipelineError> {
+        let mut listing = list_telemetry(root).await?;
+        let excluded: BTreeSet<Path> = settings
+            .excluded_files
+            .iter()
+            .map(|file| root.join(file).root().clone())
+            .collect();
+        listing.skip(&excluded);
+        Ok(Inputs {
+            root: root.clone(),
+            listing,
+            settle_days: settings.settle_days,
+            extra_axes: settings.extra_axes.clone(),
+            unreadable: BTreeMap::new(),
+            rows: BTreeMap::new(),
+        })
+    }
+
+    /// The first and the last day that have a partition.
+    pub fn days(&self) -> Option<(Day, Day)> {
+        self.listing.days()
+    }
+
+    /// The last day that is not provisional.
+    pub fn settled_through(&self) -> Day {
+        self.days().map_or(Day(0), |(_, newest)| newest.plus(-self.settle_days))
+    }
+
+    /// For each table the days that have a partition.
+    pub fn partitions(&self) -> [Vec<i32>; 5] {
+        Table::ALL.map(|table| self.listing.table(table).days().map(|day| day.0).collect())
+    }
+
+    /// Whether any partition lies in the window of a day.
+    pub fn has_window(&self, day: Day) -> bool {
+        let (first, last) = (day.plus(-self.settle_days), day.plus(self.settle_days));
+        Table::ALL.into_iter().any(|table| {
+            let partitions = self.listing.table(table).partitions.range(first..=last);
+            partitions.into_iter().any(|(_, partition)| !partition.files.is_empty())
+        })
+    }
+
+    /// The files that the windows of days need, readable or not.
+    pub fn files(&self, from: Day, to: Day) -> Vec<TelemetryFile> {
+        let (first, last) = (from.plus(-self.settle_days), to.plus(self.settle_days));
+        let mut files = Vec::new();
+        for table in Table::ALL {
+            for (date, partition) in self.listing.table(table).partitions.range(first..=last) {
+                files.extend(partition.files.iter().map(|file| TelemetryFile { table, date: *date, file: file.clone() }));
+            }
+        }
+        files
+    }
+
+    /// Reads the footers of the files that the windows of days need, and holds them against the contract.
+    pub async fn check(&mut self, from: Day, to: Day) -> Result<(), PipelineError> {
+        let files: Vec<_> =
+            self.files(from, to).into_iter().filter(|file| !self.rows.contains_key(&file.file.location)).collect();
+        let facts = check_footers(&self.root, &files, &self.extra_axes).await?;
+        for (file, facts) in files.iter().zip(facts) {
+            match facts {
+                Ok(facts) => {
+                    self.rows.insert(file.file.location.clone(), facts.rows);
+                }
+                Err(problem) => self.set_unreadable(file, problem),
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the files of the windows of days to the end; whether any turned out unreadable that was thought readable.
+    pub async fn verify(&mut self, from: Day, to: Day) -> Result<bool, PipelineError> {
+        let files: Vec<_> = self.readable(from, to);
+        let problems = verify_files(&self.root, &files, &self.extra_axes).await?;
+        let mut found = false;
+        for (file, problem) in files.iter().zip(problems) {
+            if let Some(problem) = problem {
+                self.set_unreadable(file, problem);
+                found = true;
+            }
+        }
+        Ok(found)
+    }
+
+    fn set_unreadable(&mut self, file: &TelemetryFile, problem: String) {
+        let unreadable = UnreadableFile {
+            table: file.table,
+            date: file.date,
+            file: self.root.name_of(&file.file.location),
+            problem,
+        };
+        self.unreadable.insert(file.file.location.clone(), unreadable);
+    }
+
+    /// The files that the windows of days need and that can be read.
+    pub fn readable(&self, from: Day, to: Day) -> Vec<TelemetryFile> {
+        let files = self.files(from, to).into_iter();
+        files.filter(|file| !self.unreadable.contains_key(&file.file.location)).collect()
+    }
+
+    /// The unreadable files that hold back a day: those of partitions from the day on, as far as its window goes.
+    pub fn holding_back(&self, day: Day) -> impl Iterator<Item = &UnreadableFile> {
+        let last = day.plus(self.settle_days);
+        self.unreadable.values().filter(move |file| day <= file.date && file.date <= last)
+    }
+
+    /// All unreadable files found so far.
+    pub fn unreadable(&self) -> impl Iterator<Item = &UnreadableFile> {
+        self.unreadable.values()
+    }
+
+    /// Rows in files, as far as their footers have been read.
+    pub fn rows_in(&self, files: &[TelemetryFile]) -> i64 {
+        files.iter().filter_map(|file| self.rows.get(&file.file.location)).sum()
+    }
+
+    /// What lies about and is not read, over all days.
+    pub fn skipped_files(&self) -> i64 {
+        Table::ALL.into_iter().map(|table| {
+            let table = self.listing.table(table);
+            let in_partitions = table.partitions.values().flat_map(|partition| partition.skipped.values());
+            in_partitions.chain(table.beside.values()).sum::<i64>()
+        }).sum()
+    }
+
+    /// Makes the telemetry that the windows of days need known to a session.
+    pub fn register(&self, session: &Session, from: Day, to: Day) -> Result<(), PipelineError> {
+        let store = session.store(&self.root)?;
+        let files = self.readable(from, to);
+        for table in Table::ALL {
+            let of_table = files.iter().filter(|file| file.table == table);
+            let of_table = of_table.map(|file| ScanFile { file: file.file.clone(), partition: date_scalar(Some(file.date)) });
+            let extra = if table == Table::Jobs { self.extra_axes.as_slice() } else { &[] };
+            let columns = contract_schema(table, extra);
+            let provider = ParquetTable::new(store.clone(), columns, date_field(), of_table.collect());
+            session.register(TELEMETRY, table.name(), Arc::new(provider))?;
+        }
+        self.register_facts(session, from, to)
+    }
+
+    /// Makes known what was found about files, and what each day has.
+    fn register_facts(&self, session: &Session, from: Day, to: Day) -> Result<(), PipelineError> {
+        let mut found: Vec<(Option<Day>, Table, String, i64)> = Vec::new();
+        for table in Table::ALL {
+            let listing = self.listing.table(table);
+            for (name, number) in &listing.beside {
+                found.push((None, table, format!("skipped_file:{name}"), *number));
+            }
+            for (date, partition) in listing.partitions.range(from..=to) {
+                for (name, number) in &partition.skipped {
+                    found.push((Some(*date), table, format!("skipped_file:{name}"), *number));
+                }
+            }
+        }
+        for day in from.through(to) {
+            let first = day.plus(-self.settle_days);
+            for file in self.unreadable.values().filter(|file| first <= file.date && file.date < day) {
+                found.push((Some(day), file.table, "incomplete_window".to_owned(), 1));
+            }
+        }
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(found.iter().map(|(date, ..)| date.map(|date| date.0)).collect::<Date32Array>()),
+            Arc::new(StringArray::from_iter_values(found.iter().map(|(_, table, ..)| table.name()))),
+            Arc::new(StringArray::from_iter_values(found.iter().map(|(_, _, reason, _)| reason))),
+            Arc::new(Int64Array::from_iter_values(found.iter().map(|(.., rows)| *rows))),
+        ];
+        register_batch(session, "files_found", files_found_schema(), columns)?;
+
+        let (first, last) = self.days().unwrap_or((to, from));
+        let days: Vec<Day> = from.max(first).through(to.min(last)).collect();
+        let files_on = |day: Day| -> i64 {
+            let partitions = Table::ALL.into_iter().filter_map(|table| self.listing.table(table).partitions.get(&day));
+            partitions.map(|partition| i64::try_from(partition.files.len()).unwrap_or(i64::MAX)).sum()
+        };
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Date32Array::from_iter_values(days.iter().map(|day| day.0))),
+            Arc::new(Int64Array::from_iter_values(days.iter().map(|day| files_on(*day)))),
+        ];
+        register_batch(session, "days", days_schema(), columns)
+    }
+}
+
+/// Makes tables without rows known, for planning.
+pub(crate) fn register_empty_inputs(session: &Session, extra_axes: &[String]) -> Result<(), PipelineError> {
+    for table in Table::ALL {
+        let extra = if table == Table::Jobs { extra_axes } else { &[] };
+        let mut fields: Vec<_> = contract_schema(table, extra).fields().iter().cloned().collect();
+        fields.push(Arc::new(date_field()));
+        session.register_batches(TELEMETRY, table.name(), Arc::new(Schema::new(fields)), Vec::new())?;
+    }
+    session.register_batches(INPUT, "files_found", files_found_schema(), Vec::new())?;
+    session.register_batches(INPUT, "days", days_schema(), Vec::new())?;
+    Ok(())
+}
+
+/// `input.files_found`: what was found about files.
+fn files_found_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("date", DataType::Date32, true),
+        Field::new("source_table", DataType::Utf8, false),
+        Field::new("reason", DataType::Utf8, false),
+        Field::new("rows", DataType::Int64, false),
+    ]))
+}
+
+/// `input.days`: the days of the run that lie between the first and the last partition, and how many data files each has.
+fn days_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("date", DataType::Date32, false),
+        Field::new("files", DataType::Int64, false),
+    ]))
+}
+
+fn register_batch(
+    session: &Session,
+    name: &str,
+    schema: SchemaRef,
+    columns: Vec<ArrayRef>,
+) -> Result<(), PipelineError> {
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| EngineError::from(error))?;
+    Ok(session.register_batches(INPUT, name, schema, vec![batch])?)
+}

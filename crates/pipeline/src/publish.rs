@@ -1,0 +1,211 @@
+//! Days into partitions: each partition is one object, replaced whole; what does not change is left alone.
+//!
+//! A partition may hold more days than a run computed: the others are carried over from what was published. A day whose
+//! figures are the same as before keeps its rows as they are, with the id of the run that computed them first, so that a
+//! run that changes nothing writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Date32Array, UInt32Array, new_null_array};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Date32Type, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use goodput_engine::write::{WriteError, from_parquet, sorted, taken, to_parquet};
+use goodput_model::{Day, Grain, Period};
+
+use crate::PipelineError;
+use crate::plan::Publish;
+
+/// The column that differs from run to run even where nothing else does.
+const RUN_ID: &str = "run_id";
+
+/// What publishing a table did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Rows computed for the days that were published.
+    pub rows: i64,
+    /// Partitions that were written.
+    pub written: i64,
+    /// Partitions that stayed as they were.
+    pub unchanged: i64,
+    /// Bytes written.
+    pub bytes: i64,
+}
+
+impl Published {
+    /// Adds what another chunk did.
+    pub fn add(&mut self, other: Published) {
+        self.rows += other.rows;
+        self.written += other.written;
+        self.unchanged += other.unchanged;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Publishes the rows of days: in each partition the rows of these days are replaced. `None` stands for rows without a
+/// date. `batch` has the table's columns and no rows of other days.
+pub async fn publish_days(
+    publish: &Publish,
+    batch: &RecordBatch,
+    days: &BTreeSet<Option<Day>>,
+) -> Result<Published, PipelineError> {
+    let grain = publish.table.grain();
+    let mut periods: BTreeMap<Option<Period>, BTreeSet<Option<Day>>> = BTreeMap::new();
+    for day in days {
+        periods.entry(day.map(|day| grain.of(day))).or_default().insert(*day);
+    }
+    let mut done = Published::default();
+    for (period, days) in periods {
+        let table = publish.table.location().to_string();
+        let failed = |source| PipelineError::Write { table: table.clone(), source };
+        let path = publish.table.path_of(period);
+        let old = match publish.table.location().read(&path).await? {
+            Some(bytes) => Some(from_parquet(bytes).and_then(|old| aligned(&old, publish, period)).map_err(failed)?),
+            None => None,
+        };
+        let new = rows_of_days(batch, |day| days.contains(&day)).map_err(failed)?;
+        done.rows += new.values().map(rows).sum::<i64>();
+        if period.is_none() && new.is_empty() && old.is_none() {
+            continue;
+        }
+        let merged = merge(old.as_ref(), new, &batch.schema(), &days, &publish.sort_by).map_err(failed)?;
+        if old.as_ref() == Some(&merged) {
+            done.unchanged += 1;
+            continue;
+        }
+        write(publish, period, &merged, &mut done).await?;
+    }
+    Ok(done)
+}
+
+/// Publishes the rows of whole periods, such as quarters.
+pub async fn publish_period(
+    publish: &Publish,
+    batch: &RecordBatch,
+    period: Period,
+) -> Result<Published, PipelineError> {
+    let table = publish.table.location().to_string();
+    let failed = |source| PipelineError::Write { table: table.clone(), source };
+    let mut done = Published { rows: rows(batch), ..Published::default() };
+    let column = publish.table.grain().column();
+    let is_carried = |field: &&Arc<arrow::datatypes::Field>| field.name() != column;
+    let kept: Vec<_> = publish.schema.fields().iter().filter(is_carried).cloned().collect();
+    let kept = Arc::new(Schema::new(kept));
+    let batch = projected(batch, &kept).map_err(failed)?;
+    let old = publish.table.location().read(&publish.table.path_of(Some(period))).await?;
+    if let Some(bytes) = old {
+        let old = from_parquet(bytes).map_err(failed)?;
+        if same_but_run(&old, &batch) {
+            done.unchanged += 1;
+            return Ok(done);
+        }
+    }
+    write(publish, Some(period), &batch, &mut done).await?;
+    Ok(done)
+}
+
+async fn write(
+    publish: &Publish,
+    period: Option<Period>,
+    batch: &RecordBatch,
+    done: &mut Published,
+) -> Result<(), PipelineError> {
+    let grain = publish.table.grain();
+    let failed = |source| PipelineError::Write { table: publish.table.location().to_string(), source };
+    // The path says the partition column; a column of that name in the file would say it twice.
+    let kept: Vec<usize> = (0..batch.num_columns())
+        .filter(|at| !(grain == Grain::Date && batch.schema().field(*at).name() == grain.column()))
+        .collect();
+    let batch = batch.project(&kept).map_err(|error| failed(error.into()))?;
+    let in_file: Vec<String> = publish.sort_by.iter().filter(|name| *name != grain.column()).cloned().collect();
+    let bytes = to_parquet(&batch, &in_file).map_err(failed)?;
+    done.bytes += i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+    done.written += 1;
+    Ok(publish.table.location().write(&publish.table.path_of(period), bytes).await?)
+}
+
+fn rows(batch: &RecordBatch) -> i64 {
+    i64::try_from(batch.num_rows()).unwrap_or(i64::MAX)
+}
+
+/// What was published, with the columns of today: those that were not there are null, and the date is that of the path.
+fn aligned(old: &RecordBatch, publish: &Publish, period: Option<Period>) -> Result<RecordBatch, WriteError> {
+    if publish.table.grain() != Grain::Date {
+        return projected(old, &publish.schema);
+    }
+    let date = period.map(|period| period.first().0);
+    let dates: ArrayRef = Arc::new(std::iter::repeat_n(date, old.num_rows()).collect::<Date32Array>());
+    let mut fields: Vec<_> = old.schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(arrow::datatypes::Field::new("date", DataType::Date32, true)));
+    let mut columns = old.columns().to_vec();
+    columns.push(dates);
+    projected(&RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?, &publish.schema)
+}
+
+/// The columns of a schema, of a batch that may lack some.
+fn projected(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, WriteError> {
+    let column = |field: &Arc<arrow::datatypes::Field>| match batch.column_by_name(field.name()) {
+        Some(column) if column.data_type() == field.data_type() => Arc::clone(column),
+        _ => new_null_array(field.data_type(), batch.num_rows()),
+    };
+    let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = schema.fields().iter().map(column).collect();
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// What a partition holds afterwards: the new rows of the days that were computed, the old rows of all others.
+fn merge(
+    old: Option<&RecordBatch>,
+    mut new_of: BTreeMap<Option<Day>, RecordBatch>,
+    schema: &SchemaRef,
+    days: &BTreeSet<Option<Day>>,
+    sort_by: &[String],
+) -> Result<RecordBatch, WriteError> {
+    let Some(old) = old else {
+        let parts = new_of.into_values().collect::<Vec<_>>();
+        return sorted(&concat_batches(schema, &parts)?, sort_by);
+    };
+    let mut old_of = rows_of_days(old, |_| true)?;
+    for day in days {
+        let old_rows = old_of.remove(day);
+        let kept = match (old_rows, new_of.remove(day)) {
+            (Some(old_rows), Some(new_rows)) if same_but_run(&old_rows, &new_rows) => Some(old_rows),
+            (_, new_rows) => new_rows,
+        };
+        if let Some(kept) = kept {
+            old_of.insert(*day, kept);
+        }
+    }
+    let parts: Vec<_> = old_of.into_values().collect();
+    sorted(&concat_batches(schema, &parts)?, sort_by)
+}
+
+/// The rows of each day that is asked for, in the order in which they stand.
+fn rows_of_days(
+    batch: &RecordBatch,
+    keep: impl Fn(Option<Day>) -> bool,
+) -> Result<BTreeMap<Option<Day>, RecordBatch>, WriteError> {
+    let dates = batch.column_by_name("date").and_then(|dates| dates.as_primitive_opt::<Date32Type>());
+    let dates = dates.ok_or_else(|| WriteError::NoColumn("date".to_owned()))?;
+    let mut positions: BTreeMap<Option<Day>, Vec<u32>> = BTreeMap::new();
+    for (position, date) in dates.iter().enumerate() {
+        let day = date.map(Day);
+        if keep(day) {
+            positions.entry(day).or_default().push(u32::try_from(position).unwrap_or(u32::MAX));
+        }
+    }
+    positions.into_iter().map(|(day, rows)| Ok((day, taken(batch, &UInt32Array::from(rows))?))).collect()
+}
+
+/// Whether two sets of rows are the same but for the run that computed them.
+fn same_but_run(left: &RecordBatch, right: &RecordBatch) -> bool {
+    left.schema().fields() == right.schema().fields()
+        && left.num_rows() == right.num_rows()
+        && left
+            .schema()
+            .fields()
+            .iter()
+            .zip(left.columns().iter().zip(right.columns()))
+            .all(|(field, (left, right))| field.name() == RUN_ID || left.as_ref() == right.as_ref())
+}

@@ -1,0 +1,469 @@
+//! Running a plan: chunks of days, each computed, audited, and published before the next begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::{Array, AsArray, UInt32Array};
+use arrow::datatypes::{DataType, Date32Type, Field, Float64Type, Int64Type, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use goodput_engine::footers::TelemetryFile;
+use goodput_engine::scan::{ParquetTable, ScanFile, date_scalar, text_scalar};
+use goodput_engine::schema::date_field;
+use goodput_engine::session::DERIVED;
+use goodput_engine::sql::Parameters;
+use goodput_engine::write::{plain_sorted, taken};
+use goodput_engine::{EngineError, Session, SessionOptions};
+use goodput_model::{Day, Grain, Period};
+use goodput_store::{PublishedPartition, PublishedTable};
+
+use crate::audit::{self, AuditFinding, findings_batch, published_findings, run_audits};
+use crate::config::StepGrain;
+use crate::inputs::Inputs;
+use crate::plan::{Moment, Plan, Publish, Step};
+use crate::publish::{publish_days, publish_period};
+use crate::record::FleetQuarter;
+use crate::{PipelineError, RunRecord};
+
+/// The table of what was left out or noticed.
+const DATA_QUALITY: &str = "data_quality";
+
+/// What a statement reads that counts files, too.
+const FILES_FOUND: &str = "input.files_found";
+
+/// The folder of run records below the warehouse.
+const RUNS: &str = "_runs";
+
+/// What a run is to do.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// First day; the first that the telemetry holds if absent.
+    pub from: Option<Day>,
+    /// Last day; the last that the telemetry holds if absent.
+    pub to: Option<Day>,
+    /// The id of the run, in every row that it publishes.
+    pub run_id: String,
+    /// What the engine may use.
+    pub session: SessionOptions,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// Days done.
+    pub days_done: i64,
+    /// Days in all.
+    pub days: i64,
+    /// Rows read so far.
+    pub rows: i64,
+    /// What it is doing.
+    pub doing: &'a str,
+}
+
+/// Days that are computed together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// First day.
+    pub from: Day,
+    /// Last day.
+    pub to: Day,
+}
+
+/// The days of a run in chunks; days whose windows hold no partition are in none.
+pub fn chunks(plan: &Plan, inputs: &Inputs, from: Option<Day>, to: Option<Day>) -> Result<Vec<Chunk>, PipelineError> {
+    let Some((first, last)) = inputs.days() else {
+        let root = plan.telemetry.as_ref().map(ToString::to_string).unwrap_or_default();
+        return Err(PipelineError::Days {
+            problem: format!("there is no telemetry in `{root}`"),
+            hint: "it wants <root>/<table>/date=YYYY-MM-DD/*.parquet: set the variable that names the root".to_owned(),
+        });
+    };
+    let (from, to) = (from.unwrap_or(first), to.unwrap_or(last));
+    if to < from {
+        return Err(PipelineError::Days {
+            problem: format!("the last day, {to}, is before the first, {from}"),
+            hint: format!("the telemetry holds {first} to {last}"),
+        });
+    }
+    // What lies further from every partition than a window reaches has no figures.
+    let settle = plan.settings.settle_days;
+    let reach = from.max(first.plus(-settle)).through(to.min(last.plus(settle)));
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for day in reach.filter(|day| inputs.has_window(*day)) {
+        match chunks.last_mut() {
+            Some(chunk) if chunk.to.plus(1) == day && day.0 - chunk.from.0 < plan.settings.chunk_days => chunk.to = day,
+            _ => chunks.push(Chunk { from: day, to: day }),
+        }
+    }
+    if chunks.is_empty() {
+        return Err(PipelineError::Days {
+            problem: format!("there is no telemetry for {from} to {to}"),
+            hint: format!("the telemetry holds {first} to {last}"),
+        });
+    }
+    Ok(chunks)
+}
+
+/// Runs a plan.
+pub async fn run(
+    plan: &Plan,
+    options: &RunOptions,
+    progress: &(dyn Fn(Progress<'_>) + Send + Sync),
+) -> Result<RunRecord, PipelineError> {
+    let started = Instant::now();
+    let session = Session::new(&options.session)?;
+    plan.register_sources(&session).await?;
+    let record = RunRecord { run_id: options.run_id.clone(), pipeline: plan.name.clone(), ..RunRecord::default() };
+    let mut run = Run { plan, options, session, progress, record, quarters: BTreeSet::new() };
+    match &plan.telemetry {
+        Some(_) => run.by_days().await?,
+        None => run.at_once().await?,
+    }
+    let mut record = run.record;
+    record.seconds = started.elapsed().as_secs_f64();
+    record.rows_per_second = if record.seconds > 0.0 { record.rows as f64 / record.seconds } else { 0.0 };
+    write_record(plan, &record).await?;
+    Ok(record)
+}
+
+async fn write_record(plan: &Plan, record: &RunRecord) -> Result<(), PipelineError> {
+    let runs = plan.warehouse.join(RUNS);
+    let path = runs.root().clone().join(format!("{}.json", record.run_id));
+    let mut text = serde_json::to_string_pretty(record).map_err(|error| PipelineError::Fault(error.to_string()))?;
+    text.push('\n');
+    Ok(runs.write(&path, text.into_bytes().into()).await?)
+}
+
+/// A run under way.
+struct Run<'a> {
+    plan: &'a Plan,
+    options: &'a RunOptions,
+    session: Session,
+    progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
+    record: RunRecord,
+    quarters: BTreeSet<Period>,
+}
+
+/// A table that a chunk computed.
+struct Computed<'a> {
+    step: &'a Step,
+    publish: &'a Publish,
+    batch: RecordBatch,
+}
+
+impl<'a> Run<'a> {
+    async fn by_days(&mut self) -> Result<(), PipelineError> {
+        let Some(root) = &self.plan.telemetry else { return Ok(()) };
+        let mut inputs = Inputs::list(root, &self.plan.settings).await?;
+        let chunks = chunks(self.plan, &inputs, self.options.from, self.options.to)?;
+        self.record.from = chunks.first().map(|chunk| chunk.from.to_string());
+        self.record.to = chunks.last().map(|chunk| chunk.to.to_string());
+        self.record.skipped_files = inputs.skipped_files();
+        let days: i64 = chunks.iter().map(|chunk| i64::from(chunk.to.0 - chunk.from.0) + 1).sum();
+        let mut days_done = 0;
+        self.report(days_done, days, "reading footers");
+        for chunk in &chunks {
+            inputs.check(chunk.from, chunk.to).await?;
+        }
+        for chunk in &chunks {
+            self.report(days_done, days, &chunk.from.to_string());
+            self.run_chunk(&mut inputs, chunk).await?;
+            days_done += i64::from(chunk.to.0 - chunk.from.0) + 1;
+            self.report(days_done, days, &chunk.to.to_string());
+        }
+        for file in inputs.unreadable() {
+            self.record.add_unreadable(file);
+        }
+        self.run_quarters(&inputs).await
+    }
+
+    fn report(&self, days_done: i64, days: i64, doing: &str) {
+        (self.progress)(Progress { days_done, days, rows: self.record.rows, doing });
+    }
+
+    async fn run_chunk(&mut self, inputs: &mut Inputs, chunk: &Chunk) -> Result<(), PipelineError> {
+        let settled_through = inputs.settled_through();
+        let partitions = inputs.partitions();
+        let run_id = self.options.run_id.as_str();
+        let moment = Moment { from: chunk.from, to: chunk.to, settled_through, run_id, partitions: &partitions };
+        let parameters = self.plan.parameters(moment)?;
+        let (computed, files) = loop {
+            inputs.register(&self.session, chunk.from, chunk.to)?;
+            let files = inputs.readable(chunk.from, chunk.to);
+            match self.compute(StepGrain::Day, &parameters).await {
+                Ok(computed) => break (computed, files),
+                // What breaks in the middle may be a file whose footer is whole. Which one, only reading to the end tells.
+                Err(PipelineError::Engine(error @ EngineError::Run { .. })) => {
+                    tracing::debug!(%error, "a step failed: the files of its windows are read to the end");
+                    if !inputs.verify(chunk.from, chunk.to).await? {
+                        return Err(error.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        };
+
+        let all_days: BTreeSet<Day> = chunk.from.through(chunk.to).collect();
+        let mut held_back: BTreeMap<Day, String> = BTreeMap::new();
+        for day in &all_days {
+            if let Some(file) = inputs.holding_back(*day).next() {
+                held_back.insert(*day, format!("{}: {}", file.file, file.problem));
+            }
+        }
+        let audited: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
+        let findings = run_audits(&self.session, self.plan, &parameters, &audited).await?;
+        for finding in &findings {
+            self.record.add_finding(finding);
+            if finding.is_blocking {
+                let offending = finding.date.map_or_else(|| audited.clone(), |date| BTreeSet::from([date]));
+                for day in offending {
+                    held_back.entry(day).or_insert_with(|| format!("audit `{}`: {}", finding.audit, finding.detail));
+                }
+            }
+        }
+        let published: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
+        self.count_inputs(inputs, &files);
+        self.publish_chunk(computed, &findings, &audited, &published, settled_through).await?;
+        for (day, reason) in held_back {
+            self.record.hold_back(day, reason);
+        }
+        self.record.days += i64::try_from(published.len()).unwrap_or(i64::MAX);
+        self.quarters.extend(published.iter().map(|day| Grain::Quarter.of(*day)));
+        Ok(())
+    }
+
+    fn count_inputs(&mut self, inputs: &Inputs, files: &[TelemetryFile]) {
+        self.record.files += i64::try_from(files.len()).unwrap_or(i64::MAX);
+        self.record.rows += inputs.rows_in(files);
+        let bytes = files.iter().map(|file| file.file.size).sum::<u64>();
+        self.record.bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
+    }
+
+    /// Computes the steps of a grain in order and makes each known to the ones behind it; gives those to publish.
+    async fn compute(&self, grain: StepGrain, parameters: &Parameters) -> Result<Vec<Computed<'a>>, PipelineError> {
+        let mut computed = Vec::new();
+        let plan = self.plan;
+        for step in plan.steps.iter().filter(|step| step.grain == grain) {
+            let (schema, batches) = self.collect(step, parameters).await?;
+            match &step.publish {
+                None => self.session.register_batches(DERIVED, &step.table, schema, batches)?,
+                Some(publish) => {
+                    let batch = plain_sorted(&schema, &batches, &publish.sort_by)
+                        .map_err(|source| PipelineError::Write { table: step.table.clone(), source })?;
+                    let rows = vec![batch.clone()];
+                    self.session.register_batches(DERIVED, &step.table, Arc::clone(&publish.schema), rows)?;
+                    computed.push(Computed { step, publish, batch });
+                }
+            }
+        }
+        Ok(computed)
+    }
+
+    async fn collect(
+        &self,
+        step: &Step,
+        parameters: &Parameters,
+    ) -> Result<(SchemaRef, Vec<RecordBatch>), PipelineError> {
+        let plan = self.session.plan(&step.sql, parameters, &self.plan.lists).await?;
+        let schema = Arc::new(plan.schema().as_arrow().clone());
+        let batches = self.session.collect(&format!("step `{}`", step.table), plan).await?;
+        // What an operator gives may differ from the plan in nullability alone.
+        let schema = batches.first().map_or(schema, RecordBatch::schema);
+        Ok((schema, batches))
+    }
+
+    async fn publish_chunk(
+        &mut self,
+        computed: Vec<Computed<'a>>,
+        findings: &[AuditFinding],
+        audited: &BTreeSet<Day>,
+        published: &BTreeSet<Day>,
+        settled_through: Day,
+    ) -> Result<(), PipelineError> {
+        for Computed { step, publish, batch } in computed {
+            let mut days: BTreeSet<Option<Day>> = published.iter().copied().map(Some).collect();
+            if step.sql.reads.contains(FILES_FOUND) && !published.is_empty() {
+                // What lies beside the partitions has no date.
+                days.insert(None);
+            }
+            let done = publish_days(publish, &batch, &days).await?;
+            self.record.add_table(&step.table, done);
+            if step.table == DATA_QUALITY {
+                self.count_quality(&batch, published);
+            }
+        }
+        let mut days: BTreeSet<Option<Day>> = audited.iter().copied().map(Some).collect();
+        if findings.iter().any(|finding| finding.date.is_none()) {
+            days.insert(None);
+        }
+        let batch = findings_batch(findings, &self.options.run_id, settled_through)?;
+        let done = publish_days(&published_findings(&self.plan.warehouse), &batch, &days).await?;
+        self.record.add_table(audit::TABLE, done);
+        Ok(())
+    }
+
+    /// Adds up the published counts of `data_quality` by reason, those of skipped files as one.
+    fn count_quality(&mut self, batch: &RecordBatch, published: &BTreeSet<Day>) {
+        let dates = batch.column_by_name("date").and_then(|column| column.as_primitive_opt::<Date32Type>());
+        let reasons = batch.column_by_name("reason").and_then(|column| column.as_string_opt::<i32>());
+        let rows = batch.column_by_name("rows").and_then(|column| column.as_primitive_opt::<Int64Type>());
+        let (Some(dates), Some(reasons), Some(rows)) = (dates, reasons, rows) else { return };
+        for row in (0..batch.num_rows()).filter(|row| dates.is_valid(*row)) {
+            if published.contains(&Day(dates.value(row))) {
+                let reason = reasons.value(row).split(':').next().unwrap_or_default();
+                *self.record.data_quality.entry(reason.to_owned()).or_default() += rows.value(row);
+            }
+        }
+    }
+
+    /// Computes the quarters that the run touched from what is published of them, by this run and by earlier ones.
+    async fn run_quarters(&mut self, inputs: &Inputs) -> Result<(), PipelineError> {
+        let plan = self.plan;
+        let quarters = std::mem::take(&mut self.quarters);
+        let (Some(first), Some(last)) = (quarters.first().copied(), quarters.last().copied()) else { return Ok(()) };
+        let partitions = inputs.partitions();
+        let settled_through = inputs.settled_through();
+        let run_id = self.options.run_id.as_str();
+        let moment =
+            Moment { from: first.first(), to: last.last(), settled_through, run_id, partitions: &partitions };
+        let parameters = plan.parameters(moment)?;
+        for step in plan.steps.iter().filter(|step| step.grain == StepGrain::Quarter) {
+            for source in plan.steps.iter().filter(|source| step.sql.reads.contains(&source.table)) {
+                if let Some(publish) = source.publish.as_ref().filter(|_| source.grain == StepGrain::Day) {
+                    self.register_published(&source.table, publish, &quarters).await?;
+                }
+            }
+        }
+        for Computed { step, publish, batch } in self.compute(StepGrain::Quarter, &parameters).await? {
+            self.record.fleet.extend(fleet_quarters(&batch));
+            for quarter in &quarters {
+                let label = quarter.to_string();
+                let labels = batch.column_by_name("quarter").and_then(|column| column.as_string_opt::<i32>());
+                let positions: Vec<u32> = labels
+                    .into_iter()
+                    .flat_map(|labels| labels.iter().enumerate())
+                    .filter(|(_, found)| *found == Some(label.as_str()))
+                    .filter_map(|(position, _)| u32::try_from(position).ok())
+                    .collect();
+                let failed = |source| PipelineError::Write { table: step.table.clone(), source };
+                let rows = taken(&batch, &UInt32Array::from(positions)).map_err(failed)?;
+                let done = publish_period(publish, &rows, *quarter).await?;
+                self.record.add_table(&step.table, done);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the published partitions of quarters known as a table.
+    async fn register_published(
+        &self,
+        name: &str,
+        publish: &Publish,
+        quarters: &BTreeSet<Period>,
+    ) -> Result<(), PipelineError> {
+        let table = &publish.table;
+        let partitions = table.partitions().await?;
+        let wanted = partitions.into_iter().filter(|partition| {
+            let first = partition.period.map(Period::first);
+            first.is_some_and(|first| quarters.contains(&Grain::Quarter.of(first)))
+        });
+        let provider = published_table(&self.session, table, &publish.schema, wanted.collect())?;
+        Ok(self.session.register(DERIVED, name, Arc::new(provider))?)
+    }
+
+    /// Runs a pipeline whose sources have no days.
+    async fn at_once(&mut self) -> Result<(), PipelineError> {
+        if self.options.from.is_some() || self.options.to.is_some() {
+            return Err(PipelineError::Days {
+                problem: format!("pipeline `{}` reads sources that have no days", self.plan.name),
+                hint: "run it without --from and --to".to_owned(),
+            });
+        }
+        let run_id = self.options.run_id.as_str();
+        let day = Day(0);
+        let moment = Moment { from: day, to: day, settled_through: day, run_id, partitions: &Default::default() };
+        let parameters = self.plan.parameters(moment)?;
+        (self.progress)(Progress { days_done: 0, days: 0, rows: 0, doing: &self.plan.name });
+        let computed = self.compute(StepGrain::Run, &parameters).await?;
+        let days: BTreeSet<Day> = computed.iter().flat_map(|computed| days_of(&computed.batch)).collect();
+        let findings = run_audits(&self.session, self.plan, &parameters, &days).await?;
+        let mut held_back: BTreeMap<Day, String> = BTreeMap::new();
+        for finding in &findings {
+            self.record.add_finding(finding);
+            if finding.is_blocking {
+                let offending = finding.date.map_or_else(|| days.clone(), |date| BTreeSet::from([date]));
+                for day in offending {
+                    held_back.entry(day).or_insert_with(|| format!("audit `{}`: {}", finding.audit, finding.detail));
+                }
+            }
+        }
+        for Computed { step, publish, batch } in computed {
+            let days = days_of(&batch).into_iter().filter(|day| !held_back.contains_key(day)).map(Some).collect();
+            let done = publish_days(publish, &batch, &days).await?;
+            self.record.add_table(&step.table, done);
+        }
+        self.record.days = i64::try_from(days.len() - held_back.len()).unwrap_or(i64::MAX);
+        self.record.from = days.first().map(ToString::to_string);
+        self.record.to = days.last().map(ToString::to_string);
+        for (day, reason) in held_back {
+            self.record.hold_back(day, reason);
+        }
+        Ok(())
+    }
+}
+
+/// The fleet's rows of a table of quarters; none if it is another kind of table.
+fn fleet_quarters(batch: &RecordBatch) -> Vec<FleetQuarter> {
+    let text = |name| batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+    let float = |name, row: usize| {
+        let column = batch.column_by_name(name)?.as_primitive_opt::<Float64Type>()?;
+        column.is_valid(row).then(|| column.value(row))
+    };
+    let (Some(quarters), Some(segments)) = (text("quarter"), text("segment_by")) else { return Vec::new() };
+    let days = batch.column_by_name("days").and_then(|column| column.as_primitive_opt::<Int64Type>());
+    let provisional = batch.column_by_name("is_provisional").and_then(|column| column.as_boolean_opt());
+    (0..batch.num_rows())
+        .filter(|row| segments.is_valid(*row) && segments.value(*row) == "fleet")
+        .map(|row| FleetQuarter {
+            quarter: quarters.value(row).to_owned(),
+            days: days.map_or(0, |days| days.value(row)),
+            scheduling_goodput: float("scheduling_goodput", row),
+            runtime_goodput: float("runtime_goodput", row),
+            program_goodput: float("program_goodput", row),
+            mpg: float("mpg", row),
+            runtime_coverage: float("runtime_coverage", row),
+            program_coverage: float("program_coverage", row),
+            is_provisional: provisional.is_some_and(|provisional| provisional.value(row)),
+        })
+        .collect()
+}
+
+/// The days of the rows of a batch.
+fn days_of(batch: &RecordBatch) -> BTreeSet<Day> {
+    let dates = batch.column_by_name("date").and_then(|column| column.as_primitive_opt::<Date32Type>());
+    dates.into_iter().flat_map(|dates| dates.iter().flatten()).map(Day).collect()
+}
+
+/// Published partitions as a table with the columns of its files and, where that is none of them, the partition column.
+pub fn published_table(
+    session: &Session,
+    table: &PublishedTable,
+    schema: &SchemaRef,
+    partitions: Vec<PublishedPartition>,
+) -> Result<ParquetTable, PipelineError> {
+    let store = session.store(table.location())?;
+    let column = table.grain().column();
+    let in_files: Vec<_> = schema.fields().iter().filter(|field| field.name() != column).cloned().collect();
+    let columns = Arc::new(Schema::new(in_files));
+    let is_date = table.grain() == Grain::Date;
+    let field = if is_date { date_field() } else { Field::new(column, DataType::Utf8, true) };
+    let file = |partition: PublishedPartition| {
+        let value = match partition.period {
+            Some(period) if is_date => date_scalar(Some(period.first())),
+            None if is_date => date_scalar(None),
+            period => text_scalar(period.map(|period| period.to_string())),
+        };
+        ScanFile { file: partition.file, partition: value }
+    };
+    Ok(ParquetTable::new(store, columns, field, partitions.into_iter().map(file).collect()))
+}
