@@ -48,10 +48,10 @@ of_sources AS (
 )
 SELECT coalesce(of_sources.date, of_segments.date) AS date
 FROM of_sources FULL JOIN of_segments ON of_sources.date = of_segments.date
-WHERE of_sources.capacity_chip_ms IS DISTINCT FROM of_segments.capacity_chip_ms
-    OR of_sources.down_chip_ms IS DISTINCT FROM of_segments.down_chip_ms
-    OR of_sources.idle_chip_ms IS DISTINCT FROM of_segments.idle_chip_ms
-    OR of_sources.held_chip_ms IS DISTINCT FROM of_segments.held_chip_ms
-    OR of_sources.productive_chip_ms IS DISTINCT FROM of_segments.productive_chip_ms
-    OR of_sources.ideal_chip_ms IS DISTINCT FROM of_segments.ideal_chip_ms
-    OR of_sources.queued_chip_ms IS DISTINCT FROM of_segments.queued_chip_ms
+WHERE (of_sources.capacity_chip_ms IS DISTINCT FROM of_segments.capacity_chip_ms)
+    OR (of_sources.down_chip_ms IS DISTINCT FROM of_segments.down_chip_ms)
+    OR (of_sources.idle_chip_ms IS DISTINCT FROM of_segments.idle_chip_ms)
+    OR (of_sources.held_chip_ms IS DISTINCT FROM of_segments.held_chip_ms)
+    OR (of_sources.productive_chip_ms IS DISTINCT FROM of_segments.productive_chip_ms)
+    OR (of_sources.ideal_chip_ms IS DISTINCT FROM of_segments.ideal_chip_ms)
+    OR (of_sources.queued_chip_ms IS DISTINCT FROM of_segments.queued_chip_ms)

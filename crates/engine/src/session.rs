@@ -128,6 +128,19 @@ impl Session {
         read_only(plan).map_err(|error| sql_error(&file.place, &error))
     }
 
+    /// Plans a SQL file to the end, as if it were to run: types are coerced and operators chosen, nothing runs.
+    pub async fn check(
+        &self,
+        file: &SqlFile,
+        parameters: &Parameters,
+        lists: &ColumnLists,
+    ) -> Result<SchemaRef, EngineError> {
+        let plan = self.plan(file, parameters, lists).await?;
+        let schema = Arc::new(plan.schema().as_arrow().clone());
+        let physical = self.context.state().create_physical_plan(&plan).await;
+        physical.map(|_| schema).map_err(|error| sql_error(&file.place, &error))
+    }
+
     /// Plans a query that a user typed.
     pub async fn plan_query(&self, query: &str) -> Result<LogicalPlan, EngineError> {
         let place = "query";

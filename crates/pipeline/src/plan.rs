@@ -232,8 +232,7 @@ impl Plan {
         let parameters = self.parameters(moment)?;
         let lists = self.lists.clone();
         for step in &mut self.steps {
-            let plan = session.plan(&step.sql, &parameters, &lists).await?;
-            let schema = Arc::new(plan.schema().as_arrow().clone());
+            let schema = session.check(&step.sql, &parameters, &lists).await?;
             if let Some(publish) = &mut step.publish {
                 let table = &step.table;
                 publish.schema = plain_schema(&schema).map_err(|error| wrong_table(&step.sql.place, &error.to_string()))?;
@@ -256,8 +255,7 @@ impl Plan {
         }
         for step in &self.steps {
             for audit in &step.audits {
-                let plan = session.plan(&audit.sql, &parameters, &lists).await?;
-                if plan.schema().as_arrow().index_of("date").is_err() {
+                if session.check(&audit.sql, &parameters, &lists).await?.index_of("date").is_err() {
                     return Err(wrong_table(&audit.sql.place, "the audit has no column `date`: it must say which day offends"));
                 }
             }
