@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         }
     };
     args.start_logging();
+    hush_workers();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = args.threads {
         runtime.worker_threads(threads.get());
@@ -68,6 +69,18 @@ async fn execute(args: &Args) -> anyhow::Result<u8> {
         Command::Check => commands::check::execute(args).await,
         Command::Sql(command) => commands::sql::execute(args, command).await,
     }
+}
+
+/// A fault in a library's code on a worker ends its task and becomes an error; it is not told twice.
+fn hush_workers() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |fault| {
+        if std::thread::current().name() == Some("main") {
+            told(fault);
+        } else {
+            tracing::debug!("{fault}");
+        }
+    }));
 }
 
 /// Waits for Ctrl-C or SIGTERM.

@@ -1,1 +1,3 @@
-//! placeholder
+//! For development alone: telemetry from hand-written rows, tables read back, and the sample fleet.
+
+pub mod cases;

@@ -1,0 +1,21 @@
+//! The program as its users run it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::float_cmp,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test fails where it cannot go on, and compares what must be equal"
+)]
+
+mod adapters;
+mod architecture;
+mod commands;
+mod errors;
+mod files;
+mod oracle;
+mod program;
+mod situations;
+mod windows;
+mod worked;

@@ -1,0 +1,71 @@
+//! The window rule: a day's figures are those of its window, whatever range is run and however it is cut.
+
+use goodput_testkit::cases::shared;
+
+use crate::oracle::script;
+use crate::program::{Site, published};
+
+const DAYS: [&str; 4] = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"];
+
+/// Publishes the same days in a warehouse of its own, in the given ranges and with the given chunks.
+fn publish(site: &Site, name: &str, settle: &str, chunk_days: u32, ranges: &[(&str, &str)]) -> std::path::PathBuf {
+    let text = std::fs::read_to_string(goodput_testkit::cases::root().join("pipelines/goodput.yaml")).unwrap();
+    let root = goodput_testkit::cases::root().canonicalize().unwrap();
+    let text = text
+        .replace("chunk_days: 7", &format!("chunk_days: {chunk_days}"))
+        .replace("../sql/", &format!("{}/sql/", root.display()))
+        .replace("accelerators.yaml", &format!("{}/pipelines/accelerators.yaml", root.display()));
+    assert!(text.contains(&format!("chunk_days: {chunk_days}")));
+    let pipeline = site.path().join(format!("{name}.yaml"));
+    std::fs::write(&pipeline, text).unwrap();
+    let warehouse = site.path().join(name);
+    for (from, to) in ranges {
+        let set = format!("warehouse={}", warehouse.display());
+        let settle = format!("settle_days={settle}");
+        let pipeline = pipeline.to_str().unwrap();
+        site.run(&["-p", pipeline, "--set", &set, "--set", &settle, "--from", from, "--to", to]);
+    }
+    warehouse
+}
+
+fn check(profile: &str, seeds: std::ops::RangeInclusive<u32>) {
+    let Some(shared) = shared("the generator of nasty telemetry") else { return };
+    for seed in seeds {
+        for settle in ["1", "2", "7"] {
+            let site = Site::empty();
+            let telemetry = site.telemetry();
+            let arguments = [telemetry.to_str().unwrap(), "--seed", &seed.to_string(), "--profile", profile, "--jobs", "8"];
+            script(&shared.join("oracle"), "generate.py", &arguments);
+            let whole = publish(&site, "whole", settle, 7, &[(DAYS[0], DAYS[3])]);
+            let whole = published(&whole);
+            assert!(whole.values().all(|rows| !rows.is_empty()) || profile == "clean", "seed {seed}");
+            let daily: Vec<_> = DAYS.iter().map(|day| (*day, *day)).collect();
+            let ways = [
+                publish(&site, "daily", settle, 7, &daily),
+                publish(&site, "chunks-of-1", settle, 1, &[(DAYS[0], DAYS[3])]),
+                publish(&site, "chunks-of-3", settle, 3, &[(DAYS[0], DAYS[3])]),
+                publish(&site, "backwards", settle, 2, &[(DAYS[2], DAYS[3]), (DAYS[0], DAYS[1]), (DAYS[1], DAYS[2])]),
+            ];
+            for way in ways {
+                for (table, rows) in published(&way) {
+                    assert_eq!(rows, whole[table], "{table} by {}, seed {seed}, settle_days {settle}", way.display());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_cut_of_clean_telemetry_publishes_the_same_rows() {
+    check("clean", 10..=11);
+}
+
+#[test]
+fn any_cut_of_dirty_telemetry_publishes_the_same_rows() {
+    check("dirty", 12..=13);
+}
+
+#[test]
+fn any_cut_of_mixed_schemas_publishes_the_same_rows() {
+    check("mixed-schema", 14..=15);
+}
