@@ -394,10 +394,10 @@ fn read_rows<R>(
 /// Appends an unsigned integer, seven bits a byte, the lowest first.
 fn write_unsigned(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
+        out.push(value.to_le_bytes()[0] | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.push(value.to_le_bytes()[0]);
 }
 
 /// Appends a signed integer: small ones of either sign take few bytes.

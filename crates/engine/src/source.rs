@@ -55,7 +55,9 @@ pub async fn register_csv(
     let schema = Arc::new(Schema::new(columns));
     let reader = arrow::csv::ReaderBuilder::new(Arc::clone(&schema)).with_format(format()).build(&bytes[..]);
     let batches: Result<Vec<RecordBatch>, _> = reader.and_then(Iterator::collect);
-    let batches = batches.map_err(|error| wrong(error.to_string(), "correct the line, or the type that `types` gives the column"))?;
+    let batches = batches.map_err(|error| {
+        wrong(said_by_lines(&error.to_string()), "correct the row, or the type that `types` gives the column")
+    })?;
     session.register_batches(INPUT, name, schema, batches)
 }
 
@@ -82,6 +84,19 @@ pub fn document_schema() -> Arc<Schema> {
         Field::new("path", DataType::Utf8, false),
         Field::new("content", DataType::Utf8, false),
     ]))
+}
+
+/// Of a value that it cannot parse, the reader counts the line from the first behind the column names; of everything
+/// else, from the first of the file. Here all count from the first of the file.
+fn said_by_lines(problem: &str) -> String {
+    let counted = problem.contains("Error while parsing value");
+    let Some((before, after)) = problem.split_once("at line ").filter(|_| counted) else { return problem.to_owned() };
+    let digits = after.find(|character: char| !character.is_ascii_digit()).unwrap_or(after.len());
+    let (number, rest) = after.split_at(digits);
+    match number.parse::<u64>() {
+        Ok(number) => format!("{before}at line {}{rest}", number + 1),
+        Err(_) => problem.to_owned(),
+    }
 }
 
 fn csv_type(kind: Kind) -> DataType {

@@ -213,8 +213,14 @@ pub fn parse<'de, T: Deserialize<'de>>(place: &str, text: &'de str) -> Result<T,
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
         let source = error.into_inner();
-        let at = source.location().map(|at| format!(":{}:{}", at.line(), at.column())).unwrap_or_default();
         let mut problem = source.to_string();
+        // Of an unknown key the reader knows the mapping in which it stands; the key itself is found by its path.
+        let of_key = if problem.contains("unknown field") && !path.contains('[') { line_of(text, &path) } else { None };
+        let at = match (of_key, source.location()) {
+            (Some(line), _) => format!(":{line}"),
+            (None, Some(at)) => format!(":{}:{}", at.line(), at.column()),
+            (None, None) => String::new(),
+        };
         // The reader adds the place that is already in front.
         if let Some(end) = problem.rfind(" at line ") {
             problem.truncate(end);
@@ -222,6 +228,18 @@ pub fn parse<'de, T: Deserialize<'de>>(place: &str, text: &'de str) -> Result<T,
         let key = if path == "." || problem.starts_with(&path) { String::new() } else { format!("`{path}`: ") };
         PipelineError::Config { place: format!("{place}{at}"), problem: format!("{key}{problem}"), hint: None }
     })
+}
+
+/// The line of a key path such as `settings.chunk_days`, or of a word: each part is looked for behind the one before.
+pub(crate) fn line_of(text: &str, path: &str) -> Option<usize> {
+    let mut lines = text.lines().enumerate();
+    let mut found = None;
+    for part in path.split('.') {
+        let part = part.split('[').next().unwrap_or(part);
+        found = lines.by_ref().find(|(_, line)| line.contains(part)).map(|(at, _)| at + 1);
+        found?;
+    }
+    found
 }
 
 #[cfg(test)]
@@ -241,11 +259,11 @@ mod tests {
     fn errors_point_at_the_place() {
         assert_eq!(problem(GOOD), "none");
         let cases = [
-            (format!("{GOOD}extra: 1\n"), "p.yaml:5:1", "unknown field `extra`"),
+            (format!("{GOOD}extra: 1\n"), "p.yaml:5: ", "unknown field `extra`"),
             (GOOD.replace("grain: day", "grain: week"), "p.yaml:4:", "steps[0].grain"),
             (GOOD.replace("table: a,", ""), "p.yaml:4:", "missing field `table`"),
             (GOOD.replace("name: x\n", ""), "p.yaml", "missing field `name`"),
-            (GOOD.replace("steps:", "settings: { settle: 3 }\nsteps:"), "p.yaml:3:", "unknown field `settle`"),
+            (GOOD.replace("steps:", "settings: { settle: 3 }\nsteps:"), "p.yaml:3: ", "unknown field `settle`"),
             ("name: [".to_owned(), "p.yaml:", ""),
             (String::new(), "p.yaml", ""),
         ];

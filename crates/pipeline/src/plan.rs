@@ -18,7 +18,7 @@ use goodput_store::{Location, PublishedTable, StoreOptions};
 use crate::PipelineError;
 use crate::config::{
     self, AcceleratorConfig, AuditConfig, Config, Scalar, Severity, SettingsConfig, SourceConfig, StepConfig, StepGrain,
-    TypeName,
+    TypeName, line_of,
 };
 use crate::inputs::register_empty_inputs;
 
@@ -680,16 +680,4 @@ fn column_lists(settings: &Settings) -> ColumnLists {
         ("segment_axes", of(&|axis| !POOL_AXES.contains(&axis))),
         ("job_axes", job_axes(&settings.extra_axes)),
     ])
-}
-
-/// The line of a key path such as `settings.chunk_days`, or of a word: each part is looked for behind the one before.
-fn line_of(text: &str, path: &str) -> Option<usize> {
-    let mut lines = text.lines().enumerate();
-    let mut found = None;
-    for part in path.split('.') {
-        let part = part.split('[').next().unwrap_or(part);
-        found = lines.by_ref().find(|(_, line)| line.contains(part)).map(|(at, _)| at + 1);
-        found?;
-    }
-    found
 }

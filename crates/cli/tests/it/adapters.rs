@@ -154,7 +154,7 @@ fn a_broken_export_is_named_with_its_line() {
     let cases = [
         (text.replace("1,8,alex,a40,a40,0,", "1,8,alex,a40,a40,never,"), "line 3"),
         (text.replace("start_time", "begin"), "`start_time`"),
-        (text.replacen("1,8,alex", "1,8", 1), "line"),
+        (text.replacen("1,8,alex", "1,8", 1), "line 3"),
     ];
     for (spoiled, expected) in cases {
         std::fs::write(&file, spoiled).unwrap();

@@ -51,10 +51,10 @@ fn check(file: &str, from: &str, to: &str, expected: &[&str]) {
 fn a_wrong_pipeline_file_is_named_with_line_and_key() {
     let file = "pipelines/goodput.yaml";
     let cases: [(&str, &str, &[&str]); 17] = [
-        ("chunk_days: 7", "chunk_dais: 7", &["goodput.yaml:23:", "unknown field `chunk_dais`", "chunk_days"]),
+        ("chunk_days: 7", "chunk_dais: 7", &["goodput.yaml:21: ", "unknown field `chunk_dais`", "chunk_days"]),
         ("name: goodput", "name: [goodput", &["goodput.yaml:"]),
         ("grain: day", "grain: hour", &["goodput.yaml:", "steps[0].grain", "hour"]),
-        ("chunk_days: 7", "chunk_days: 0", &["goodput.yaml:23", "`settings.chunk_days`", "0 is not between 1"]),
+        ("chunk_days: 7", "chunk_days: 0", &["goodput.yaml:21", "`settings.chunk_days`", "0 is not between 1"]),
         ("chunk_days: 7", "chunk_days: seven", &["`settings.chunk_days`", "`seven` is not a number"]),
         ("settle_days: ${settle_days}", "settle_days: ${settle}", &["there is no variable `settle`"]),
         ("settle_days: ${settle_days}", "settle_days: ${settle_days", &["a `${` is not closed"]),

@@ -4,8 +4,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::float_cmp,
-    missing_docs,
-    unreachable_pub,
     reason = "a test fails where it cannot go on, and compares what must be equal"
 )]
 

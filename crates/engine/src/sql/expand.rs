@@ -62,7 +62,7 @@ enum Call<'a> {
     /// `axes()`.
     Columns(&'a [String]),
     /// `axes(x)`.
-    Fields(&'a [String], Expr),
+    Fields(&'a [String], Box<Expr>),
     /// `names_of(axes())`.
     Names(&'a [String]),
     /// `nulls_of(axes())`.
@@ -141,7 +141,7 @@ impl Expander<'_> {
         if let Some(columns) = self.lists.0.get(&name) {
             return match arguments.as_slice() {
                 [] => Some(Call::Columns(columns)),
-                [of] => Some(Call::Fields(columns, (*of).clone())),
+                [of] => Some(Call::Fields(columns, Box::new((*of).clone()))),
                 _ => None,
             };
         }
@@ -161,7 +161,7 @@ impl Expander<'_> {
         match call {
             Call::Columns(columns) => Ok(columns.iter().map(|name| SelectItem::UnnamedExpr(column(name))).collect()),
             Call::Fields(columns, of) => {
-                columns.iter().map(|name| Ok(aliased(field(of.clone(), name)?, name))).collect()
+                columns.iter().map(|name| Ok(aliased(field((*of).clone(), name)?, name))).collect()
             }
             Call::Nulls(columns) => {
                 columns.iter().map(|name| Ok(aliased(template("CAST(NULL AS VARCHAR)")?, name))).collect()
