@@ -479,7 +479,10 @@ impl<'a> Reader<'a> {
         Ok(text.to_owned())
     }
 
-    fn or_null<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, AccountingError>) -> Result<Option<T>, AccountingError> {
+    fn or_null<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, AccountingError>,
+    ) -> Result<Option<T>, AccountingError> {
         match self.byte()? {
             0 => Ok(None),
             1 => read(self).map(Some),

@@ -110,9 +110,10 @@ impl JobRows {
         }
         // Profiles alone book nothing, and nothing more is found about them.
         let spans = [span(&self.jobs), span(&self.allocations), span(&self.runtime)];
-        spans.into_iter().flatten().reduce(|(first, last), (other_first, other_last)| {
-            (first.min(other_first), last.max(other_last))
-        })
+        spans
+            .into_iter()
+            .flatten()
+            .reduce(|(first, last), (other_first, other_last)| (first.min(other_first), last.max(other_last)))
     }
 }
 
@@ -181,16 +182,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Books one day; the days come in order.
-    fn book_day(
-        &mut self,
-        day: Day,
-        books: &mut Vec<JobDay>,
-        findings: &mut Findings,
-    ) -> Result<(), AccountingError> {
+    fn book_day(&mut self, day: Day, books: &mut Vec<JobDay>, findings: &mut Findings) -> Result<(), AccountingError> {
         let job_position = self.rows.jobs.iter().position(|counted| counted.counts_on(day));
         let job = job_position.map(|position| &self.rows.jobs[position].row);
-        let held: Vec<usize> =
-            (0..self.rows.allocations.len()).filter(|position| self.rows.allocations[*position].counts_on(day)).collect();
+        let held: Vec<usize> = (0..self.rows.allocations.len())
+            .filter(|position| self.rows.allocations[*position].counts_on(day))
+            .collect();
         let (attempts, ends) = self.end_allocations(&held, job);
 
         self.find_stale_job(day, job, findings);
@@ -246,7 +243,8 @@ impl<'a> Ledger<'a> {
     }
 
     fn find_stale_job(&self, day: Day, job: Option<&JobRow>, findings: &mut Findings) {
-        if job.is_some_and(|job| job.recorded == day && job.end.is_none()) && self.rules.went_on_after(Table::Jobs, day) {
+        if job.is_some_and(|job| job.recorded == day && job.end.is_none()) && self.rules.went_on_after(Table::Jobs, day)
+        {
             findings.count(day, Table::Jobs, Reason::StaleOpen);
         }
     }
@@ -348,7 +346,9 @@ impl<'a> Ledger<'a> {
         for position in &self.at_hand {
             let counted = &self.rows.runtime[*position];
             let row = &counted.row;
-            let Some(attempt) = find_attempt(attempts, row.attempt).filter(|_| counted.counts_on(day)) else { continue };
+            let Some(attempt) = find_attempt(attempts, row.attempt).filter(|_| counted.counts_on(day)) else {
+                continue;
+            };
             let row_end = self.runtime_end(row, Some(attempt)).at;
             if row.start < begin && row_end <= begin {
                 continue;
@@ -457,9 +457,8 @@ impl<'a> Ledger<'a> {
             let (cell, accelerator) = (Some(cell), Some(accelerator));
             books.push(JobDay { day, cell, accelerator, chip_ms, attributes: Arc::clone(attributes) });
         }
-        books[first_of_day..].sort_unstable_by(|left, right| {
-            (&left.cell, &left.accelerator).cmp(&(&right.cell, &right.accelerator))
-        });
+        books[first_of_day..]
+            .sort_unstable_by(|left, right| (&left.cell, &left.accelerator).cmp(&(&right.cell, &right.accelerator)));
         Ok(())
     }
 }

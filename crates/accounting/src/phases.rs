@@ -118,9 +118,6 @@ mod tests {
         check(&[(Eval, 0, 10), (Restore, 0, 10)], &[(Restore, 0, 10)]);
         check(&[(Eval, 0, 6), (Eval, 4, 10)], &[(Eval, 0, 10)]);
         check(&[(Eval, 0, 0), (Productive, 0, 1)], &[(Productive, 0, 1)]);
-        check(
-            &[(Eval, 0, 4), (Restore, 4, 8), (Eval, 6, 9)],
-            &[(Eval, 0, 4), (Restore, 4, 8), (Eval, 8, 9)],
-        );
+        check(&[(Eval, 0, 4), (Restore, 4, 8), (Eval, 6, 9)], &[(Eval, 0, 4), (Restore, 4, 8), (Eval, 8, 9)]);
     }
 }

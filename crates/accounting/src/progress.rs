@@ -56,7 +56,8 @@ impl<'a> Progress<'a> {
             return None;
         }
         let saved = self.checkpoints.iter().map(|position| &self.rows[*position]);
-        let saved = saved.filter(|counted| counted.counts_on(day)).map(|counted| (counted.row.end, counted.row.last_step));
+        let saved =
+            saved.filter(|counted| counted.counts_on(day)).map(|counted| (counted.row.end, counted.row.last_step));
         saved.max().and_then(|(_, step)| step).map(|step| step.saturating_add(1))
     }
 
@@ -123,7 +124,9 @@ impl Behind {
         if self.by_attempt.range(row.attempt..).next().is_some_and(|(_, least)| *least <= first) {
             return;
         }
-        while let Some((attempt, _)) = self.by_attempt.range(..=row.attempt).next_back().filter(|(_, least)| **least >= first) {
+        while let Some((attempt, _)) =
+            self.by_attempt.range(..=row.attempt).next_back().filter(|(_, least)| **least >= first)
+        {
             let attempt = *attempt;
             self.by_attempt.remove(&attempt);
         }
@@ -173,7 +176,11 @@ mod tests {
             ((0, i64::MAX, i64::MIN, i64::MAX, Some(0)), i64::MAX / 2),
         ];
         for ((start, end, first, last, cut), expected) in cases {
-            assert_eq!(productive_until(start, end, first, last, cut), expected, "{start} {end} {first} {last} {cut:?}");
+            assert_eq!(
+                productive_until(start, end, first, last, cut),
+                expected,
+                "{start} {end} {first} {last} {cut:?}"
+            );
         }
     }
 }

@@ -130,7 +130,10 @@ impl Recorded for JobRow {
             .then_with(|| nulls_last(&self.accelerator, &other.accelerator))
             .then_with(|| {
                 let pairs = self.axes.iter().zip(&other.axes);
-                pairs.map(|(left, right)| nulls_last(left, right)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+                pairs
+                    .map(|(left, right)| nulls_last(left, right))
+                    .find(|order| order.is_ne())
+                    .unwrap_or(Ordering::Equal)
             })
     }
 }
@@ -290,9 +293,7 @@ impl Recorded for RuntimeRow {
 
     /// By start and attempt first: the order of the step rows, and the order of time.
     fn compare_keys(&self, other: &Self) -> Ordering {
-        (self.start, self.attempt)
-            .cmp(&(other.start, other.attempt))
-            .then_with(|| self.phase.cmp(&other.phase))
+        (self.start, self.attempt).cmp(&(other.start, other.attempt)).then_with(|| self.phase.cmp(&other.phase))
     }
 
     fn compare_values(&self, other: &Self) -> Ordering {

@@ -76,8 +76,10 @@ mod tests {
     use super::*;
 
     fn check(given: &[(i64, i64, i64)], expected: &[(i64, i64, i64)]) {
-        let mut rows: Vec<_> =
-            given.iter().map(|(begin, end, chips)| Holding { pool: 0, begin: *begin, end: *end, chips: *chips }).collect();
+        let mut rows: Vec<_> = given
+            .iter()
+            .map(|(begin, end, chips)| Holding { pool: 0, begin: *begin, end: *end, chips: *chips })
+            .collect();
         let mut holdings = Vec::new();
         hold_largest(&mut rows, &mut holdings);
         let mut found = Vec::new();

@@ -168,7 +168,8 @@ impl Args {
 /// The environment's settings of stores, under the names that the users of each cloud know.
 fn store_options() -> StoreOptions {
     const PREFIXES: [&str; 4] = ["AWS_", "GOOGLE_", "AZURE_", "ALLOW_"];
-    let settings = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let settings =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     StoreOptions::new(settings.filter(|(name, _)| PREFIXES.iter().any(|prefix| name.starts_with(prefix))))
 }
 

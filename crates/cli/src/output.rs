@@ -76,7 +76,9 @@ pub(crate) async fn write_rows<E: std::error::Error + Send + Sync + 'static>(
             }
         }
         Format::Json => {
-            let mut writer = arrow::json::WriterBuilder::new().with_explicit_nulls(true).build::<_, arrow::json::writer::JsonArray>(&mut out);
+            let mut writer = arrow::json::WriterBuilder::new()
+                .with_explicit_nulls(true)
+                .build::<_, arrow::json::writer::JsonArray>(&mut out);
             while let Some(batch) = rows.next().await {
                 writer.write(&batch?)?;
             }

@@ -14,7 +14,11 @@ pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
         (Some(from), Some(to)) => format!("{from} to {to}, "),
         _ => String::new(),
     };
-    let published = if record.days == 1 { "1 day published".to_owned() } else { format!("{} days published", grouped(record.days)) };
+    let published = if record.days == 1 {
+        "1 day published".to_owned()
+    } else {
+        format!("{} days published", grouped(record.days))
+    };
     line(&mut out, &format!("{}: {range}{published} to {}", record.pipeline, plan.warehouse));
     line(&mut out, &format!("run {}, {:.2} s", record.run_id, record.seconds));
     if record.files > 0 {
@@ -136,7 +140,8 @@ fn line(out: &mut String, text: &str) {
 fn table<const N: usize>(out: &mut String, rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
-    let is_number = |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+    let is_number =
+        |text: &str| text.is_empty() || text.starts_with(|first: char| first.is_ascii_digit() || first == '-');
     for row in rows {
         let mut text = String::from("  ");
         for (column, cell) in row.iter().enumerate() {
@@ -157,7 +162,7 @@ fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut out = String::new();
     for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position) % 3 == 0 {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

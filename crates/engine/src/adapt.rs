@@ -146,7 +146,8 @@ mod tests {
             (Arc::new(TimestampSecondArray::from(vec![2, i64::MAX, i64::MIN])), vec![2_000, i64::MAX, i64::MIN]),
         ];
         for (stored, expected) in cases {
-            let floored = floor_to_ms(&stored).map(|array| array.as_primitive::<TimestampMillisecondType>().values().to_vec());
+            let floored =
+                floor_to_ms(&stored).map(|array| array.as_primitive::<TimestampMillisecondType>().values().to_vec());
             assert_eq!(floored.ok(), Some(expected));
         }
     }

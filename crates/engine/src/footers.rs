@@ -148,7 +148,10 @@ struct StoreReader {
 
 impl AsyncFileReader for StoreReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
-        self.store.get_range(&self.file.location, range).map_err(|error| ParquetError::External(Box::new(error))).boxed()
+        self.store
+            .get_range(&self.file.location, range)
+            .map_err(|error| ParquetError::External(Box::new(error)))
+            .boxed()
     }
 
     fn get_metadata<'a>(

@@ -82,7 +82,8 @@ impl ParquetTable {
 
     fn is_on_partition(&self, filter: &Expr) -> bool {
         let columns = filter.column_refs();
-        !columns.is_empty() && columns.iter().all(|column| column.name() == self.partition.name())
+        !columns.is_empty()
+            && columns.iter().all(|column| column.name() == self.partition.name())
             && !filter.is_volatile()
     }
 }

@@ -68,11 +68,7 @@ pub fn mismatch(table: Table, extra: &[String], file: &Schema) -> Option<String>
             Err(_) if required => {
                 let other = file.fields().iter().find(|other| other.name().eq_ignore_ascii_case(field.name()));
                 let other = other.map(|other| format!(" (there is a column `{}`: names are exact)", other.name()));
-                return Some(format!(
-                    "required column `{}` is missing{}",
-                    field.name(),
-                    other.unwrap_or_default()
-                ));
+                return Some(format!("required column `{}` is missing{}", field.name(), other.unwrap_or_default()));
             }
             Err(_) => {}
             Ok(stored) if can_be_read_as(stored.data_type(), field.data_type()) => {}

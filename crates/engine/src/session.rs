@@ -9,8 +9,8 @@ use datafusion::catalog::{MemorySchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::MemTable;
 use datafusion::datasource::object_store::ObjectStoreUrl;
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::context::SQLOptions;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -83,9 +83,7 @@ impl Session {
         functions::register(&context);
         if let Some(catalog) = context.catalog(CATALOG) {
             for schema in [TELEMETRY, INPUT] {
-                catalog
-                    .register_schema(schema, Arc::new(MemorySchemaProvider::new()))
-                    .map_err(EngineError::Setup)?;
+                catalog.register_schema(schema, Arc::new(MemorySchemaProvider::new())).map_err(EngineError::Setup)?;
             }
         }
         Ok(Session { context })
@@ -187,10 +185,7 @@ impl<T> Drop for AbortOnDrop<T> {
 impl<T> Future for AbortOnDrop<T> {
     type Output = Result<T, DataFusionError>;
 
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
+    fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
         let poll = std::pin::Pin::new(&mut self.0).poll(context);
         poll.map_err(|error| DataFusionError::Execution(format!("a task of the engine broke off: {error}")))
     }

@@ -70,20 +70,15 @@ pub async fn register_document(session: &Session, name: &str, location: &Locatio
         hint: None,
     })?;
     let schema = document_schema();
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec![location.to_string()])),
-        Arc::new(StringArray::from(vec![content])),
-    ];
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(StringArray::from(vec![location.to_string()])), Arc::new(StringArray::from(vec![content]))];
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| EngineError::Setup(error.into()))?;
     session.register_batches(INPUT, name, schema, vec![batch])
 }
 
 /// The columns of a document.
 pub fn document_schema() -> Arc<Schema> {
-    Arc::new(Schema::new(vec![
-        Field::new("path", DataType::Utf8, false),
-        Field::new("content", DataType::Utf8, false),
-    ]))
+    Arc::new(Schema::new(vec![Field::new("path", DataType::Utf8, false), Field::new("content", DataType::Utf8, false)]))
 }
 
 /// Of a value that it cannot parse, the reader counts the line from the first behind the column names; of everything

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, UInt32Array};
-use arrow::compute::{CastOptions, SortColumn, SortOptions, cast_with_options, concat_batches, lexsort_to_indices, take};
+use arrow::compute::{
+    CastOptions, SortColumn, SortOptions, cast_with_options, concat_batches, lexsort_to_indices, take,
+};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
@@ -24,7 +26,9 @@ const ROW_GROUP_ROWS: usize = 131_072;
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A column has no plain type.
-    #[error("column `{column}` is {data_type}, which is none of the plain types DATE, TIMESTAMP, INT64, DOUBLE, UTF8, BOOLEAN")]
+    #[error(
+        "column `{column}` is {data_type}, which is none of the plain types DATE, TIMESTAMP, INT64, DOUBLE, UTF8, BOOLEAN"
+    )]
     NotPlain {
         /// The column.
         column: String,

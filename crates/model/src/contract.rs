@@ -136,8 +136,7 @@ pub const UNKNOWN: &str = "unknown";
 
 impl Table {
     /// All tables, in the order in which they are named everywhere.
-    pub const ALL: [Table; 5] =
-        [Table::Capacity, Table::Jobs, Table::Allocations, Table::Runtime, Table::Profiles];
+    pub const ALL: [Table; 5] = [Table::Capacity, Table::Jobs, Table::Allocations, Table::Runtime, Table::Profiles];
 
     /// The name of the table and of its folder.
     pub fn name(self) -> &'static str {

@@ -9,10 +9,10 @@ use goodput_engine::{Session, SessionOptions};
 use goodput_model::Table;
 use goodput_store::list_telemetry;
 
+use crate::PipelineError;
 use crate::audit::{TABLE, published_findings};
 use crate::plan::{Plan, Publish};
 use crate::run::published_table;
-use crate::PipelineError;
 
 /// A session that knows the telemetry (schema `telemetry`) and the published tables (schema `goodput`). A table that was
 /// never published is there without rows.
@@ -27,7 +27,8 @@ pub async fn open_catalog(plan: &Plan, options: &SessionOptions) -> Result<Sessi
                 partition.files.iter().map(|file| ScanFile { file: file.clone(), partition: date_scalar(Some(*date)) })
             });
             let extra = if table == Table::Jobs { plan.settings.extra_axes.as_slice() } else { &[] };
-            let provider = ParquetTable::new(store.clone(), contract_schema(table, extra), date_field(), files.collect());
+            let provider =
+                ParquetTable::new(store.clone(), contract_schema(table, extra), date_field(), files.collect());
             session.register(TELEMETRY, table.name(), Arc::new(provider))?;
         }
     }

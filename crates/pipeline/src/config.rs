@@ -246,7 +246,8 @@ pub(crate) fn line_of(text: &str, path: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "name: x\nwarehouse: out\nsteps:\n  - { table: a, sql: a.sql, grain: day, partition_by: date }\n";
+    const GOOD: &str =
+        "name: x\nwarehouse: out\nsteps:\n  - { table: a, sql: a.sql, grain: day, partition_by: date }\n";
 
     fn problem(text: &str) -> String {
         match parse::<Config>("p.yaml", text) {

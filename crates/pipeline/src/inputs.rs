@@ -46,11 +46,8 @@ impl Inputs {
     /// Lists the telemetry. Files that the settings exclude are skipped ones.
     pub async fn list(root: &Location, settings: &Settings) -> Result<Inputs, PipelineError> {
         let mut listing = list_telemetry(root).await?;
-        let excluded: BTreeSet<Path> = settings
-            .excluded_files
-            .iter()
-            .map(|file| root.join(file).root().clone())
-            .collect();
+        let excluded: BTreeSet<Path> =
+            settings.excluded_files.iter().map(|file| root.join(file).root().clone()).collect();
         listing.skip(&excluded);
         Ok(Inputs {
             root: root.clone(),
@@ -92,7 +89,11 @@ impl Inputs {
         let mut files = Vec::new();
         for table in Table::ALL {
             for (date, partition) in self.listing.table(table).partitions.range(first..=last) {
-                files.extend(partition.files.iter().map(|file| TelemetryFile { table, date: *date, file: file.clone() }));
+                files.extend(partition.files.iter().map(|file| TelemetryFile {
+                    table,
+                    date: *date,
+                    file: file.clone(),
+                }));
             }
         }
         files
@@ -162,11 +163,14 @@ impl Inputs {
 
     /// What lies about and is not read, over all days.
     pub fn skipped_files(&self) -> i64 {
-        Table::ALL.into_iter().map(|table| {
-            let table = self.listing.table(table);
-            let in_partitions = table.partitions.values().flat_map(|partition| partition.skipped.values());
-            in_partitions.chain(table.beside.values()).sum::<i64>()
-        }).sum()
+        Table::ALL
+            .into_iter()
+            .map(|table| {
+                let table = self.listing.table(table);
+                let in_partitions = table.partitions.values().flat_map(|partition| partition.skipped.values());
+                in_partitions.chain(table.beside.values()).sum::<i64>()
+            })
+            .sum()
     }
 
     /// Makes the telemetry that the windows of days need known to a session.
@@ -175,7 +179,8 @@ impl Inputs {
         let files = self.readable(from, to);
         for table in Table::ALL {
             let of_table = files.iter().filter(|file| file.table == table);
-            let of_table = of_table.map(|file| ScanFile { file: file.file.clone(), partition: date_scalar(Some(file.date)) });
+            let of_table =
+                of_table.map(|file| ScanFile { file: file.file.clone(), partition: date_scalar(Some(file.date)) });
             let extra = if table == Table::Jobs { self.extra_axes.as_slice() } else { &[] };
             let columns = contract_schema(table, extra);
             let provider = ParquetTable::new(store.clone(), columns, date_field(), of_table.collect());
@@ -263,6 +268,6 @@ fn register_batch(
     schema: SchemaRef,
     columns: Vec<ArrayRef>,
 ) -> Result<(), PipelineError> {
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| EngineError::from(error))?;
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(EngineError::from)?;
     Ok(session.register_batches(INPUT, name, schema, vec![batch])?)
 }

@@ -17,8 +17,8 @@ use goodput_store::{Location, PublishedTable, StoreOptions};
 
 use crate::PipelineError;
 use crate::config::{
-    self, AcceleratorConfig, AuditConfig, Config, Scalar, Severity, SettingsConfig, SourceConfig, StepConfig, StepGrain,
-    TypeName, line_of,
+    self, AcceleratorConfig, AuditConfig, Config, Scalar, SettingsConfig, Severity, SourceConfig, StepConfig,
+    StepGrain, TypeName, line_of,
 };
 use crate::inputs::register_empty_inputs;
 
@@ -235,7 +235,8 @@ impl Plan {
             let schema = session.check(&step.sql, &parameters, &lists).await?;
             if let Some(publish) = &mut step.publish {
                 let table = &step.table;
-                publish.schema = plain_schema(&schema).map_err(|error| wrong_table(&step.sql.place, &error.to_string()))?;
+                publish.schema =
+                    plain_schema(&schema).map_err(|error| wrong_table(&step.sql.place, &error.to_string()))?;
                 for name in &publish.sort_by {
                     if publish.schema.index_of(name).is_err() {
                         let problem = format!("table `{table}` is to be sorted by `{name}`, which it does not have");
@@ -256,7 +257,10 @@ impl Plan {
         for step in &self.steps {
             for audit in &step.audits {
                 if session.check(&audit.sql, &parameters, &lists).await?.index_of("date").is_err() {
-                    return Err(wrong_table(&audit.sql.place, "the audit has no column `date`: it must say which day offends"));
+                    return Err(wrong_table(
+                        &audit.sql.place,
+                        "the audit has no column `date`: it must say which day offends",
+                    ));
                 }
             }
         }
@@ -394,10 +398,9 @@ impl Reader<'_> {
         let key = "settings.chunk_days";
         let chunk_days = self.within(key, self.number(key, &settings.chunk_days, 7_i64)?, 1, 36_600)?;
         let key = "settings.skew_tolerance_ms";
-        let skew_tolerance_ms = self.within(key, self.number(key, &settings.skew_tolerance_ms, 1_000_i64)?, 0, 86_400_000)?;
-        let share = |key: &str, value: &Option<Scalar>| {
-            self.within(key, self.number(key, value, 0.0_f64)?, 0.0, 1.0)
-        };
+        let skew_tolerance_ms =
+            self.within(key, self.number(key, &settings.skew_tolerance_ms, 1_000_i64)?, 0, 86_400_000)?;
+        let share = |key: &str, value: &Option<Scalar>| self.within(key, self.number(key, value, 0.0_f64)?, 0.0, 1.0);
         let (axes, extra_axes) = self.axes(settings.axes.as_deref())?;
         let days = |days: i64| i32::try_from(days).unwrap_or(i32::MAX);
         Ok(Settings {
@@ -412,7 +415,11 @@ impl Reader<'_> {
             excluded_files: settings.excluded_files.iter().cloned().collect(),
             least_runtime_coverage: share("settings.least_runtime_coverage", &settings.least_runtime_coverage)?,
             least_program_coverage: share("settings.least_program_coverage", &settings.least_program_coverage)?,
-            most_quarantined_rows: self.number("settings.most_quarantined_rows", &settings.most_quarantined_rows, i64::MAX)?,
+            most_quarantined_rows: self.number(
+                "settings.most_quarantined_rows",
+                &settings.most_quarantined_rows,
+                i64::MAX,
+            )?,
         })
     }
 
@@ -446,7 +453,9 @@ impl Reader<'_> {
             "predicted" => Ok(IdealModel::Predicted),
             "compute" => Ok(IdealModel::Compute),
             "roofline" => Ok(IdealModel::Roofline),
-            other => Err(self.wrong(key, format!("there is no model `{other}`"), "one of predicted, compute, roofline")),
+            other => {
+                Err(self.wrong(key, format!("there is no model `{other}`"), "one of predicted, compute, roofline"))
+            }
         }
     }
 
@@ -495,7 +504,8 @@ impl Reader<'_> {
             if !seen.insert(axis) {
                 return Err(self.wrong(key, format!("axis `{axis}` is named twice"), ""));
             }
-            let is_known = POOL_AXES.contains(&axis.as_str()) || JOB_AXES.contains(&axis.as_str()) || axis == SIZE_CLASS;
+            let is_known =
+                POOL_AXES.contains(&axis.as_str()) || JOB_AXES.contains(&axis.as_str()) || axis == SIZE_CLASS;
             if is_known {
                 continue;
             }
@@ -507,7 +517,11 @@ impl Reader<'_> {
             extra.insert(axis.clone());
         }
         if !axes.iter().any(|axis| POOL_AXES.contains(&axis.as_str())) {
-            return Err(self.wrong(key, "neither `cell` nor `accelerator` is an axis", "capacity belongs to them: name one"));
+            return Err(self.wrong(
+                key,
+                "neither `cell` nor `accelerator` is an axis",
+                "capacity belongs to them: name one",
+            ));
         }
         Ok((axes.to_vec(), extra.into_iter().collect()))
     }
@@ -535,7 +549,8 @@ impl Reader<'_> {
     fn step(&self, at: usize, step: &StepConfig, warehouse: &Location) -> Result<Step, PipelineError> {
         let key = format!("steps[{at}]");
         let is_name = |name: &str| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         };
         if !is_name(&step.table) || step.table == crate::audit::TABLE {
             let hint = format!("lower case, digits and `_`; `{}` is taken", crate::audit::TABLE);
@@ -543,7 +558,11 @@ impl Reader<'_> {
         }
         let publish = match (step.partition_by, step.grain) {
             (None, _) if !step.sort_by.is_empty() => {
-                return Err(self.wrong(&step.table, "`sort_by` without `partition_by`: the table is not published", ""));
+                return Err(self.wrong(
+                    &step.table,
+                    "`sort_by` without `partition_by`: the table is not published",
+                    "",
+                ));
             }
             (None, _) => None,
             (Some(grain), StepGrain::Quarter) if grain != Grain::Quarter => {
@@ -571,8 +590,9 @@ impl Reader<'_> {
 
     fn sql(&self, key: &str, path: &str) -> Result<SqlFile, PipelineError> {
         let file = self.folder.join(path);
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| self.wrong(path, format!("{} cannot be read: {error}", file.display()), &format!("correct `{key}`")))?;
+        let text = std::fs::read_to_string(&file).map_err(|error| {
+            self.wrong(path, format!("{} cannot be read: {error}", file.display()), &format!("correct `{key}`"))
+        })?;
         Ok(SqlFile::parse(&file.display().to_string(), &text)?)
     }
 
@@ -624,11 +644,19 @@ impl Reader<'_> {
                     Some(read_at) => {
                         if let Some(circle) = circle(&plan.steps, &position, at) {
                             let hint = "break the circle: a table cannot be made of itself";
-                            return Err(self.wrong(&step.table, format!("the steps go round in a circle: {circle}"), hint));
+                            return Err(self.wrong(
+                                &step.table,
+                                format!("the steps go round in a circle: {circle}"),
+                                hint,
+                            ));
                         }
                         let later = &plan.steps[*read_at].table;
                         let hint = format!("move step `{later}` before step `{}`", step.table);
-                        return Err(self.wrong(&step.table, format!("it reads `{later}`, which a later step makes"), &hint));
+                        return Err(self.wrong(
+                            &step.table,
+                            format!("it reads `{later}`, which a later step makes"),
+                            &hint,
+                        ));
                     }
                     None => {
                         let hint = "it can read telemetry.*, input.*, and what earlier steps make";

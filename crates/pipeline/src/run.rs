@@ -324,8 +324,7 @@ impl<'a> Run<'a> {
         let partitions = inputs.partitions();
         let settled_through = inputs.settled_through();
         let run_id = self.options.run_id.as_str();
-        let moment =
-            Moment { from: first.first(), to: last.last(), settled_through, run_id, partitions: &partitions };
+        let moment = Moment { from: first.first(), to: last.last(), settled_through, run_id, partitions: &partitions };
         let parameters = plan.parameters(moment)?;
         for step in plan.steps.iter().filter(|step| step.grain == StepGrain::Quarter) {
             for source in plan.steps.iter().filter(|source| step.sql.reads.contains(&source.table)) {

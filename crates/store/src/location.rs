@@ -46,19 +46,17 @@ impl Location {
             .map_err(|source| StoreError::Location { location: text.to_owned(), source })
     }
 
-    fn understand(
-        text: &str,
-        base: &std::path::Path,
-        options: &StoreOptions,
-    ) -> Result<Location, LocationProblem> {
+    fn understand(text: &str, base: &std::path::Path, options: &StoreOptions) -> Result<Location, LocationProblem> {
         if text.is_empty() {
             return Err(LocationProblem::Path("it is empty".to_owned()));
         }
         let url = if text.contains("://") {
             Url::parse(text)?
         } else {
-            let path = std::path::absolute(base.join(text)).map_err(|error| LocationProblem::Path(error.to_string()))?;
-            Url::from_directory_path(normalized(&path)).map_err(|()| LocationProblem::Path(path.display().to_string()))?
+            let path =
+                std::path::absolute(base.join(text)).map_err(|error| LocationProblem::Path(error.to_string()))?;
+            Url::from_directory_path(normalized(&path))
+                .map_err(|()| LocationProblem::Path(path.display().to_string()))?
         };
         let (store, root) = object_store::parse_url_opts(&url, options.0.iter().cloned())?;
         let mut store_url = url.clone();
@@ -84,7 +82,8 @@ impl Location {
 
     /// A place below this one.
     pub fn join(&self, name: &str) -> Location {
-        let root = name.split('/').filter(|part| !part.is_empty()).fold(self.root.clone(), |path, part| path.join(part));
+        let root =
+            name.split('/').filter(|part| !part.is_empty()).fold(self.root.clone(), |path, part| path.join(part));
         Location { name: format!("{}/{name}", self.name), root, ..self.clone() }
     }
 

@@ -12,8 +12,19 @@ use proptest::prelude::*;
 const FIRST: i32 = 20_454;
 const DAYS: i32 = 4;
 const PHASES: [&str; 13] = [
-    "init", "compile", "restore", "checkpoint", "data_wait", "idle", "eval", "step", "step", "serve", "checkpoint_async",
-    "data_async", "warmup",
+    "init",
+    "compile",
+    "restore",
+    "checkpoint",
+    "data_wait",
+    "idle",
+    "eval",
+    "step",
+    "step",
+    "serve",
+    "checkpoint_async",
+    "data_async",
+    "warmup",
 ];
 
 /// A row of any table, as bytes.
@@ -30,8 +41,7 @@ impl Rows {
     pub(crate) fn book(&self, rules: &Rules) -> JobBooks {
         let (jobs, allocations) = (self.jobs.concat(), self.allocations.concat());
         let (runtime, profiles) = (self.runtime.concat(), self.profiles.concat());
-        let collected =
-            CollectedJob { jobs: &jobs, allocations: &allocations, runtime: &runtime, profiles: &profiles };
+        let collected = CollectedJob { jobs: &jobs, allocations: &allocations, runtime: &runtime, profiles: &profiles };
         book_job("job", collected, rules).unwrap()
     }
 
@@ -76,7 +86,8 @@ fn instant() -> impl Strategy<Value = i64> {
 /// A date, a start, and an end that is mostly later.
 fn interval() -> impl Strategy<Value = (Day, i64, Option<i64>)> {
     let length = prop_oneof![1 => Just(None), 1 => Just(Some(0)), 6 => (-1_500..90_000_000_i64).prop_map(Some)];
-    (-1..DAYS + 2, instant(), length).prop_map(|(day, start, length)| (Day(FIRST + day), start, length.map(|length| start + length)))
+    (-1..DAYS + 2, instant(), length)
+        .prop_map(|(day, start, length)| (Day(FIRST + day), start, length.map(|length| start + length)))
 }
 
 fn job() -> impl Strategy<Value = Vec<u8>> {

@@ -45,7 +45,7 @@ fn clustercockpit_from_csv_to_books() {
         "SELECT allocated_chip_ms / 3600000.0 AS hours, allocated_chip_ms, unobserved_chip_ms, runtime_goodput, \
          runtime_coverage FROM goodput_quarterly WHERE segment_by = 'fleet'",
     );
-    assert!((fleet[0]["hours"].as_f64().unwrap() - 3_980.0372).abs() < 1e-4);
+    assert!((fleet[0]["hours"].as_f64().unwrap() - 3980.0372).abs() < 1e-4);
     assert_eq!(fleet[0]["allocated_chip_ms"], fleet[0]["unobserved_chip_ms"]);
     assert_eq!(fleet[0]["runtime_goodput"], Value::Null);
     assert_eq!(fleet[0]["runtime_coverage"], json!(0.0));
@@ -63,8 +63,11 @@ fn clustercockpit_from_csv_to_books() {
 const HEADER: &str = "id,job_id,cluster,subcluster,cluster_partition,submit_time,start_time,duration,walltime,job_state,\
 num_nodes,num_hwthreads,num_acc,smt,shared,hpc_user,project,array_job_id,resources,footprint";
 
-/// An export of jobs: number, submission, start, duration, state, hosts with so many accelerators each.
-fn export(site: &Site, jobs: &[(&str, i64, i64, i64, &str, &[i64])]) -> std::path::PathBuf {
+/// A job: number, submission, start, duration, state, hosts with so many accelerators each.
+type Job<'a> = (&'a str, i64, i64, i64, &'a str, &'a [i64]);
+
+/// Writes an export of jobs.
+fn export(site: &Site, jobs: &[Job<'_>]) -> std::path::PathBuf {
     let input = site.path().join("input");
     std::fs::create_dir_all(&input).unwrap();
     let mut text = format!("{HEADER}\n");
@@ -100,15 +103,10 @@ fn case_1_a_number_used_again_is_another_job() {
     let later = MIDNIGHT + 3 * 86_400;
     let input = export(
         &site,
-        &[
-            ("7", MIDNIGHT, MIDNIGHT + 60, 3_600, "completed", &[1]),
-            ("7", later, later + 60, 3_600, "running", &[2]),
-        ],
+        &[("7", MIDNIGHT, MIDNIGHT + 60, 3_600, "completed", &[1]), ("7", later, later + 60, 3_600, "running", &[2])],
     );
     ingest(&site, &input);
-    let jobs = site.query(
-        "SELECT DISTINCT job_id, chips_required FROM telemetry.jobs ORDER BY job_id",
-    );
+    let jobs = site.query("SELECT DISTINCT job_id, chips_required FROM telemetry.jobs ORDER BY job_id");
     assert_eq!(jobs.len(), 2, "{jobs:?}");
     assert_eq!(jobs[0]["job_id"], format!("alex/7/{MIDNIGHT}"));
     let open = site.query("SELECT count(*) AS n FROM telemetry.jobs WHERE chips_required = 2 AND end_ts IS NOT NULL");
@@ -148,7 +146,8 @@ fn case_4_and_5_chips_are_counted_once_and_numbers_are_texts() {
 #[test]
 fn a_broken_export_is_named_with_its_line() {
     let site = Site::empty();
-    let input = export(&site, &[("7", 0, MIDNIGHT, 3_600, "completed", &[1]), ("8", 0, MIDNIGHT, 3_600, "completed", &[1])]);
+    let input =
+        export(&site, &[("7", 0, MIDNIGHT, 3_600, "completed", &[1]), ("8", 0, MIDNIGHT, 3_600, "completed", &[1])]);
     let file = input.join("job.csv");
     let text = std::fs::read_to_string(&file).unwrap();
     let cases = [

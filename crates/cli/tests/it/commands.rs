@@ -21,8 +21,13 @@ fn sample(site: &Site, arguments: &[&str]) -> std::process::Output {
 }
 
 fn query(site: &Site, arguments: &[&str]) -> String {
-    let output =
-        goodput().arg("sql").arg("--set").arg(format!("warehouse={}", site.warehouse().display())).args(arguments).output().unwrap();
+    let output = goodput()
+        .arg("sql")
+        .arg("--set")
+        .arg(format!("warehouse={}", site.warehouse().display()))
+        .args(arguments)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -53,8 +58,14 @@ fn the_sample_shows_every_bucket_and_its_books_close() {
 fn what_a_person_reads() {
     let site = Site::empty();
     let output = sample(&site, &["--threads", "2"]);
-    let plan = goodput().args(["plan", "--from", "2026-04-01"]).arg("--set").arg(format!("warehouse={}", site.warehouse().display())).output().unwrap();
-    let check = goodput().arg("check").arg("--set").arg(format!("warehouse={}", site.warehouse().display())).output().unwrap();
+    let plan = goodput()
+        .args(["plan", "--from", "2026-04-01"])
+        .arg("--set")
+        .arg(format!("warehouse={}", site.warehouse().display()))
+        .output()
+        .unwrap();
+    let check =
+        goodput().arg("check").arg("--set").arg(format!("warehouse={}", site.warehouse().display())).output().unwrap();
     let folder = site.path().display().to_string();
     let checkout = root().canonicalize().unwrap().display().to_string();
     let show = |output: std::process::Output| {
@@ -81,7 +92,11 @@ fn what_a_person_reads() {
 fn the_same_run_twice_changes_no_byte() {
     let site = Site::empty();
     let bytes = || -> BTreeMap<_, _> {
-        parquet_files(&site.warehouse()).unwrap().into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect()
+        parquet_files(&site.warehouse())
+            .unwrap()
+            .into_iter()
+            .map(|file| (file.clone(), std::fs::read(file).unwrap()))
+            .collect()
     };
     sample(&site, &["--threads", "2"]);
     let first = bytes();
@@ -117,7 +132,10 @@ fn formats_of_queries() {
     let rows = "SELECT * FROM (VALUES (1, 'a|b', NULL), (2, 'c', 2.5)) AS t(n, text, x) ORDER BY n";
     assert_eq!(query(&site, &["--format", "csv", rows]), "n,text,x\n1,a|b,\n2,c,2.5\n");
     assert_eq!(query(&site, &["--format", "tsv", rows]), "n\ttext\tx\n1\ta|b\t\n2\tc\t2.5\n");
-    assert_eq!(query(&site, &["--format", "ndjson", rows]), "{\"n\":1,\"text\":\"a|b\",\"x\":null}\n{\"n\":2,\"text\":\"c\",\"x\":2.5}\n");
+    assert_eq!(
+        query(&site, &["--format", "ndjson", rows]),
+        "{\"n\":1,\"text\":\"a|b\",\"x\":null}\n{\"n\":2,\"text\":\"c\",\"x\":2.5}\n"
+    );
     assert_eq!(
         query(&site, &["--format", "markdown", rows]),
         "| n | text | x |\n| ---: | --- | ---: |\n| 1 | a\\|b | NULL |\n| 2 | c | 2.5 |\n"
@@ -135,7 +153,15 @@ fn formats_of_queries() {
 #[test]
 fn a_table_that_was_never_published_is_there_without_rows() {
     let site = Site::empty();
-    for table in ["pool_day", "job_day", "goodput_daily", "goodput_quarterly", "data_quality", "audit_findings", "telemetry.runtime"] {
+    for table in [
+        "pool_day",
+        "job_day",
+        "goodput_daily",
+        "goodput_quarterly",
+        "data_quality",
+        "audit_findings",
+        "telemetry.runtime",
+    ] {
         let rows = site.query(&format!("SELECT count(*) AS rows FROM {table}"));
         assert_eq!(rows[0]["rows"], json!(0), "{table}");
     }
@@ -144,8 +170,18 @@ fn a_table_that_was_never_published_is_there_without_rows() {
 #[test]
 fn a_plan_writes_nothing() {
     let site = Site::empty();
-    let output = goodput().args(["plan", "--json", "--set"]).arg(format!("warehouse={}", site.warehouse().display())).output().unwrap();
+    let output = goodput()
+        .args(["plan", "--json", "--set"])
+        .arg(format!("warehouse={}", site.warehouse().display()))
+        .output()
+        .unwrap();
     let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(plan["days"].as_array().unwrap().iter().all(|day| day["due"] == "never published" && day["files"].as_i64() > Some(0)));
+    assert!(
+        plan["days"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|day| day["due"] == "never published" && day["files"].as_i64() > Some(0))
+    );
     assert!(!site.warehouse().exists());
 }

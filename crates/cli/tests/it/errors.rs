@@ -77,10 +77,23 @@ fn a_wrong_pipeline_file_is_named_with_line_and_key() {
 #[test]
 fn steps_in_the_wrong_order_and_circles_are_told_apart() {
     let later = "- table: later\n    sql: ../sql/pool_day.sql\n    grain: day\n\n  - table: job_books";
-    check("pipelines/goodput.yaml", "- table: job_books", later, &["reads `", "which a later step makes", "hint: move step"]);
+    check(
+        "pipelines/goodput.yaml",
+        "- table: job_books",
+        later,
+        &["reads `", "which a later step makes", "hint: move step"],
+    );
     let site_file = "sql/capacity_books.sql";
-    check(site_file, "telemetry.capacity\n-- why", "telemetry.capacity, capacity_books\n-- why", &["capacity_books.sql", "the statement reads"]);
-    let circle = [("-- reads: telemetry.capacity", "-- reads: telemetry.capacity, pool_day"), ("FROM telemetry.capacity", "FROM telemetry.capacity JOIN pool_day ON true")];
+    check(
+        site_file,
+        "telemetry.capacity\n-- why",
+        "telemetry.capacity, capacity_books\n-- why",
+        &["capacity_books.sql", "the statement reads"],
+    );
+    let circle = [
+        ("-- reads: telemetry.capacity", "-- reads: telemetry.capacity, pool_day"),
+        ("FROM telemetry.capacity", "FROM telemetry.capacity JOIN pool_day ON true"),
+    ];
     let site = Site::empty();
     let pipeline = copied(&site);
     for (from, to) in circle {
@@ -94,15 +107,40 @@ fn steps_in_the_wrong_order_and_circles_are_told_apart() {
 #[test]
 fn sql_that_does_not_plan_is_named_with_its_file() {
     let cases: [(&str, &str, &str, &[&str]); 8] = [
-        ("sql/pool_day.sql", "sum(day['capacity_chip_ms'])", "summ(day['capacity_chip_ms'])", &["pool_day.sql", "summ"]),
-        ("sql/pool_day.sql", "    cell,\n    accelerator,\n    capacity", "    cel,\n    accelerator,\n    capacity", &["pool_day.sql:", "cel"]),
+        (
+            "sql/pool_day.sql",
+            "sum(day['capacity_chip_ms'])",
+            "summ(day['capacity_chip_ms'])",
+            &["pool_day.sql", "summ"],
+        ),
+        (
+            "sql/pool_day.sql",
+            "    cell,\n    accelerator,\n    capacity",
+            "    cel,\n    accelerator,\n    capacity",
+            &["pool_day.sql:", "cel"],
+        ),
         ("sql/pool_day.sql", "FULL JOIN", "FUL JOIN", &["pool_day.sql"]),
         ("sql/job_day.sql", "$run_id", "$run_ID", &["job_day.sql", "no parameter `$run_ID`", "$run_id"]),
         ("sql/job_day.sql", "-- grain", "-- corn", &["job_day.sql", "no `-- grain:` line"]),
-        ("sql/job_day.sql", "-- reads: job_books", "-- reads: job_books, pool_day", &["job_day.sql", "the statement reads job_books"]),
-        ("sql/audits/pool_keys.sql", "SELECT date, cell", "SELECT date AS day, cell", &["pool_keys.sql", "no column `date`"]),
+        (
+            "sql/job_day.sql",
+            "-- reads: job_books",
+            "-- reads: job_books, pool_day",
+            &["job_day.sql", "the statement reads job_books"],
+        ),
+        (
+            "sql/audits/pool_keys.sql",
+            "SELECT date, cell",
+            "SELECT date AS day, cell",
+            &["pool_keys.sql", "no column `date`"],
+        ),
         // Types clash only when the statement is analysed.
-        ("sql/audits/held_within_capacity.sql", "idle_chip_ms < 0", "idle_chip_ms AND true", &["held_within_capacity.sql"]),
+        (
+            "sql/audits/held_within_capacity.sql",
+            "idle_chip_ms < 0",
+            "idle_chip_ms AND true",
+            &["held_within_capacity.sql"],
+        ),
     ];
     for (file, from, to, expected) in cases {
         check(file, from, to, expected);
@@ -116,7 +154,10 @@ fn a_wrong_command_line_is_the_users_side() {
         (&["run", "--from", "2026-13-01"], &["2026-13-01", "YYYY-MM-DD"]),
         (&["run", "--memory", "lots"], &["lots", "512MiB"]),
         (&["run", "--set", "settle_days"], &["NAME=VALUE"]),
-        (&["run", "--set", "colour=red"], &["no variable `colour`", "hint: it declares settle_days, telemetry, warehouse"]),
+        (
+            &["run", "--set", "colour=red"],
+            &["no variable `colour`", "hint: it declares settle_days, telemetry, warehouse"],
+        ),
         (&["run", "--set", "settle_days=-1"], &["-1 is not between 0"]),
         (&["run", "-p", "none.yaml"], &["none.yaml", "cannot be read", "hint:"]),
         (&["fly"], &["fly"]),

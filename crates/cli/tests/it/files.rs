@@ -18,13 +18,17 @@ use crate::program::{Site, stderr};
 const MIDNIGHT: i64 = 1_767_225_600;
 const HOUR: i64 = 3_600_000;
 
+/// Columns by name.
+type Columns = Vec<(&'static str, ArrayRef)>;
+
 fn strings(text: &str) -> ArrayRef {
     Arc::new(StringArray::from(vec![text]))
 }
 
 /// The columns of an allocation of one chip for the first hour of 2026-01-01.
-fn allocation(job: &str) -> Vec<(&'static str, ArrayRef)> {
-    let instant = |seconds: i64| Arc::new(TimestampMicrosecondArray::from(vec![seconds * 1_000_000]).with_timezone("UTC"));
+fn allocation(job: &str) -> Columns {
+    let instant =
+        |seconds: i64| Arc::new(TimestampMicrosecondArray::from(vec![seconds * 1_000_000]).with_timezone("UTC"));
     vec![
         ("job_id", strings(job)),
         ("attempt", Arc::new(Int64Array::from(vec![0]))),
@@ -37,18 +41,18 @@ fn allocation(job: &str) -> Vec<(&'static str, ArrayRef)> {
     ]
 }
 
-fn with(mut columns: Vec<(&'static str, ArrayRef)>, name: &'static str, array: ArrayRef) -> Vec<(&'static str, ArrayRef)> {
+fn with(mut columns: Columns, name: &'static str, array: ArrayRef) -> Columns {
     columns.retain(|(other, _)| *other != name);
     columns.push((name, array));
     columns
 }
 
-fn without(mut columns: Vec<(&'static str, ArrayRef)>, name: &str) -> Vec<(&'static str, ArrayRef)> {
+fn without(mut columns: Columns, name: &str) -> Columns {
     columns.retain(|(other, _)| *other != name);
     columns
 }
 
-fn write(site: &Site, path: &str, columns: Vec<(&'static str, ArrayRef)>) -> PathBuf {
+fn write(site: &Site, path: &str, columns: Columns) -> PathBuf {
     let path = site.telemetry().join(path);
     write_parquet(&path, &RecordBatch::try_from_iter(columns).unwrap()).unwrap();
     path
@@ -77,11 +81,8 @@ fn case_40_and_15_columns_may_be_stored_in_many_ways() {
         write(&site, &format!("allocations/date=2026-01-01/instant-{number}.parquet"), columns);
     }
     let dictionary: DictionaryArray<Int32Type> = vec!["c"].into_iter().collect();
-    let texts: [ArrayRef; 3] = [
-        Arc::new(dictionary),
-        Arc::new(LargeStringArray::from(vec!["c"])),
-        Arc::new(StringViewArray::from(vec!["c"])),
-    ];
+    let texts: [ArrayRef; 3] =
+        [Arc::new(dictionary), Arc::new(LargeStringArray::from(vec!["c"])), Arc::new(StringViewArray::from(vec!["c"]))];
     for (number, text) in texts.into_iter().enumerate() {
         let columns = with(allocation(&format!("text {number}")), "cell", text);
         write(&site, &format!("allocations/date=2026-01-01/text-{number}.parquet"), columns);
@@ -100,20 +101,40 @@ fn case_40_and_15_columns_may_be_stored_in_many_ways() {
 
 #[test]
 fn case_41_to_43_a_file_of_another_contract_is_named_with_its_column() {
-    let cases: [(&str, Vec<(&'static str, ArrayRef)>, &[&str]); 5] = [
-        ("text instead of an instant", with(allocation("j"), "start_ts", strings("2026-01-01")), &["`start_ts`", "Utf8", "a timestamp"]),
-        ("a fraction instead of an integer", with(allocation("j"), "chips", Arc::new(arrow::array::Float64Array::from(vec![1.5]))), &["`chips`", "Float64", "an integer"]),
-        ("renamed", {
-            let mut columns = without(allocation("j"), "chips");
-            columns.push(("gpus", Arc::new(Int64Array::from(vec![1]))));
-            columns
-        }, &["`chips` is missing"]),
-        ("re-cased", {
-            let mut columns = without(allocation("j"), "job_id");
-            columns.push(("JOB_ID", strings("j")));
-            columns
-        }, &["`job_id` is missing", "`JOB_ID`", "names are exact"]),
-        ("too large for an integer", with(allocation("j"), "chips", Arc::new(UInt64Array::from(vec![u64::MAX]))), &["`chips`", "18446744073709551615"]),
+    let cases: [(&str, Columns, &[&str]); 5] = [
+        (
+            "text instead of an instant",
+            with(allocation("j"), "start_ts", strings("2026-01-01")),
+            &["`start_ts`", "Utf8", "a timestamp"],
+        ),
+        (
+            "a fraction instead of an integer",
+            with(allocation("j"), "chips", Arc::new(arrow::array::Float64Array::from(vec![1.5]))),
+            &["`chips`", "Float64", "an integer"],
+        ),
+        (
+            "renamed",
+            {
+                let mut columns = without(allocation("j"), "chips");
+                columns.push(("gpus", Arc::new(Int64Array::from(vec![1]))));
+                columns
+            },
+            &["`chips` is missing"],
+        ),
+        (
+            "re-cased",
+            {
+                let mut columns = without(allocation("j"), "job_id");
+                columns.push(("JOB_ID", strings("j")));
+                columns
+            },
+            &["`job_id` is missing", "`JOB_ID`", "names are exact"],
+        ),
+        (
+            "too large for an integer",
+            with(allocation("j"), "chips", Arc::new(UInt64Array::from(vec![u64::MAX]))),
+            &["`chips`", "18446744073709551615"],
+        ),
     ];
     for (what, columns, expected) in cases {
         let site = Site::empty();
@@ -122,7 +143,8 @@ fn case_41_to_43_a_file_of_another_contract_is_named_with_its_column() {
         write(&site, "allocations/date=2026-01-20/good.parquet", allocation("late"));
         // Its partition's days are held back, the others are published.
         let (_, record) = site.run_to(3, &["--set", "settle_days=1"]);
-        let held: Vec<&str> = record["held_back"].as_array().unwrap().iter().map(|held| held["date"].as_str().unwrap()).collect();
+        let held: Vec<&str> =
+            record["held_back"].as_array().unwrap().iter().map(|held| held["date"].as_str().unwrap()).collect();
         assert_eq!(held, ["2026-01-19", "2026-01-20"], "{what}");
         let problem = record["held_back"][0]["reason"].as_str().unwrap();
         assert!(problem.contains("allocations/date=2026-01-20/bad.parquet"), "{what}: {problem}");
@@ -164,7 +186,12 @@ fn an_excluded_file_is_a_skipped_one_and_holds_back_nothing() {
 fn an_unreadable_file_holds_back_its_days_and_later_ones_say_that_they_do_without_it() {
     let site = Site::empty();
     write(&site, "allocations/date=2026-01-05/good.parquet", allocation("good"));
-    for bytes in [&b"PAR1"[..], b"", b"no parquet at all, but long enough to have a footer", b"PAR1\x00\x00\x00\xff\xff\xff\xffPAR1"] {
+    for bytes in [
+        &b"PAR1"[..],
+        b"",
+        b"no parquet at all, but long enough to have a footer",
+        b"PAR1\x00\x00\x00\xff\xff\xff\xffPAR1",
+    ] {
         let bad = site.telemetry().join("runtime/date=2026-01-03/bad.parquet");
         std::fs::create_dir_all(bad.parent().unwrap()).unwrap();
         std::fs::write(&bad, bytes).unwrap();
@@ -176,7 +203,8 @@ fn an_unreadable_file_holds_back_its_days_and_later_ones_say_that_they_do_withou
             continue;
         }
         let (_, record) = site.run_to(3, &arguments);
-        let held: Vec<&str> = record["held_back"].as_array().unwrap().iter().map(|held| held["date"].as_str().unwrap()).collect();
+        let held: Vec<&str> =
+            record["held_back"].as_array().unwrap().iter().map(|held| held["date"].as_str().unwrap()).collect();
         assert_eq!(held, ["2026-01-01", "2026-01-02", "2026-01-03"]);
         let incomplete = site.query("SELECT date FROM data_quality WHERE reason = 'incomplete_window' ORDER BY date");
         let incomplete: Vec<&Value> = incomplete.iter().map(|row| &row["date"]).collect();
@@ -203,7 +231,14 @@ fn case_45_what_is_no_data_file_is_skipped_and_counted_by_name() {
     let site = Site::empty();
     let good = write(&site, "allocations/date=2026-01-01/good.parquet", allocation("good"));
     let stray = ["allocations/stray.parquet", "allocations/_SUCCESS", "allocations/part=1/part.parquet"];
-    let in_partition = ["_SUCCESS", ".x.parquet", "_inprogress.parquet", "_temporary/part.parquet", "sub/part.parquet", "part.parquet.tmp"];
+    let in_partition = [
+        "_SUCCESS",
+        ".x.parquet",
+        "_inprogress.parquet",
+        "_temporary/part.parquet",
+        "sub/part.parquet",
+        "part.parquet.tmp",
+    ];
     let in_partition = in_partition.map(|name| format!("allocations/date=2026-01-01/{name}"));
     for path in stray.into_iter().map(str::to_owned).chain(in_partition) {
         let path = site.telemetry().join(path);
@@ -214,7 +249,16 @@ fn case_45_what_is_no_data_file_is_skipped_and_counted_by_name() {
     assert_eq!(allocated(&site), HOUR);
     let mut found: Vec<String> = site.findings().into_keys().filter(|finding| finding.contains("skipped")).collect();
     found.sort();
-    let expected = [".x.parquet", "_SUCCESS", "_inprogress.parquet", "_temporary", "part.parquet.tmp", "part=1", "stray.parquet", "sub"];
+    let expected = [
+        ".x.parquet",
+        "_SUCCESS",
+        "_inprogress.parquet",
+        "_temporary",
+        "part.parquet.tmp",
+        "part=1",
+        "stray.parquet",
+        "sub",
+    ];
     assert_eq!(found, expected.map(|name| format!("allocations skipped_file:{name}")));
 }
 

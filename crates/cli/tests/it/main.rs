@@ -3,7 +3,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::float_cmp,
     reason = "a test fails where it cannot go on, and compares what must be equal"
 )]
 

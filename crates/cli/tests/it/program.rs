@@ -69,7 +69,13 @@ impl Site {
         let mut all = vec!["--json"];
         all.extend(arguments);
         let output = self.command("run", &all).output().unwrap();
-        assert_eq!(output.status.code(), Some(status), "{}{}", stderr(&output), String::from_utf8_lossy(&output.stdout));
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}{}",
+            stderr(&output),
+            String::from_utf8_lossy(&output.stdout)
+        );
         (stderr(&output), serde_json::from_slice(&output.stdout).unwrap_or_default())
     }
 

@@ -15,9 +15,8 @@ const JOBS: [&str; 6] = ["date", "job_id", "submit_ts", "end_ts", "end_state", "
 const ALLOCATIONS: [&str; 9] =
     ["date", "job_id", "attempt", "task", "cell", "accelerator", "chips", "start_ts", "end_ts"];
 const RUNTIME: [&str; 8] = ["date", "job_id", "attempt", "phase", "start_ts", "end_ts", "first_step", "last_step"];
-const PROFILES: [&str; 9] = [
-    "date", "job_id", "attempt", "program", "start_ts", "end_ts", "steps", "step_time_us", "predicted_step_time_us",
-];
+const PROFILES: [&str; 9] =
+    ["date", "job_id", "attempt", "program", "start_ts", "end_ts", "steps", "step_time_us", "predicted_step_time_us"];
 const CAPACITY: [&str; 8] = ["date", "cell", "accelerator", "block", "chips", "state", "start_ts", "end_ts"];
 
 /// Rows of tables under their column names.
@@ -72,7 +71,8 @@ const DAY: (&str, &str) = ("2026-01-01", "2026-01-01");
 fn case_6_and_30_a_job_without_telemetry_is_unobserved_and_not_productive() {
     let tables = [("jobs", job(8, "01:00", "03:00", "completed")), ("allocations", held(8, "01:00", "03:00"))];
     let site = check("6", &tables, DAY, &[("allocated", 16 * HOUR), ("unobserved", 16 * HOUR)], &[]);
-    let fleet = site.query("SELECT runtime_goodput, runtime_coverage FROM goodput_quarterly WHERE segment_by = 'fleet'");
+    let fleet =
+        site.query("SELECT runtime_goodput, runtime_coverage FROM goodput_quarterly WHERE segment_by = 'fleet'");
     assert_eq!(fleet[0]["runtime_goodput"], Value::Null);
     assert_eq!(fleet[0]["runtime_coverage"], json!(0.0));
 }
@@ -94,8 +94,7 @@ fn case_7_all_rounds_back_to_the_last_checkpoint_are_lost() {
             ]),
         ),
     ];
-    let booked =
-        [("allocated", HOUR), ("productive", 30 * MINUTE), ("checkpoint", 5 * MINUTE), ("lost", 25 * MINUTE)];
+    let booked = [("allocated", HOUR), ("productive", 30 * MINUTE), ("checkpoint", 5 * MINUTE), ("lost", 25 * MINUTE)];
     check("7", &tables, DAY, &booked, &[]);
 }
 
@@ -113,8 +112,7 @@ fn case_11_an_allocation_without_an_end_is_closed_when_it_is_recorded_no_more() 
             ["2026-01-03", "k", 0, "", "c", "x", 1, "2026-01-03T00:00Z", "2026-01-03T06:00Z"],
         ]),
     )];
-    let found =
-        [("allocations stale_open", 1), ("allocations orphan_allocation", 2)];
+    let found = [("allocations stale_open", 1), ("allocations orphan_allocation", 2)];
     check("11", &tables, ("2026-01-01", "2026-01-03"), &[("allocated", 18 * HOUR), ("unobserved", 18 * HOUR)], &found);
 }
 
@@ -130,7 +128,12 @@ fn case_12_of_two_terminal_events_the_first_is_true() {
 #[test]
 fn case_13_an_interval_is_cut_at_every_midnight() {
     // Over the ends of a month, of a quarter and of a year, and over a leap day.
-    for (before, after) in [("2026-01-31", "2026-02-01"), ("2026-03-31", "2026-04-01"), ("2025-12-31", "2026-01-01"), ("2024-02-28", "2024-02-29")] {
+    for (before, after) in [
+        ("2026-01-31", "2026-02-01"),
+        ("2026-03-31", "2026-04-01"),
+        ("2025-12-31", "2026-01-01"),
+        ("2024-02-28", "2024-02-29"),
+    ] {
         let start = format!("{before}T23:00Z");
         let end = format!("{after}T01:00Z");
         let tables = [("allocations", json!([[after, "j", 0, "", "c", "x", 1, start, end]]))];
@@ -148,10 +151,7 @@ fn case_14_and_17_a_job_is_found_by_overlap_and_by_arrival() {
     // Submitted before midnight, ended after it, recorded four days later.
     let tables = [
         ("jobs", json!([["2026-01-06", "j", "2026-01-01T23:50Z", "2026-01-02T00:20Z", "completed", 1]])),
-        (
-            "allocations",
-            json!([["2026-01-06", "j", 0, "", "c", "x", 1, "2026-01-01T23:50Z", "2026-01-02T00:20Z"]]),
-        ),
+        ("allocations", json!([["2026-01-06", "j", 0, "", "c", "x", 1, "2026-01-01T23:50Z", "2026-01-02T00:20Z"]])),
     ];
     let alone = ("2026-01-02", "2026-01-02");
     check("14", &tables, alone, &[("allocated", 20 * MINUTE), ("unobserved", 20 * MINUTE)], &[]);
@@ -212,7 +212,9 @@ fn case_20_and_27_ratios_are_ratios_of_sums_and_null_without_a_denominator() {
         "SELECT segment_by, cell, scheduling_goodput, runtime_goodput, program_goodput, mpg, mpg_floor, demand_goodput \
          FROM goodput_quarterly WHERE owns_capacity(segment_by) ORDER BY segment_by, cell",
     );
-    let of = |segment: &str, cell: Value| rows.iter().find(|row| row["segment_by"] == segment && row["cell"] == cell).unwrap();
+    let of = |segment: &str, cell: Value| {
+        rows.iter().find(|row| row["segment_by"] == segment && row["cell"] == cell).unwrap()
+    };
     assert_eq!(of("fleet", Value::Null)["scheduling_goodput"], json!(2.0 / 6.0));
     assert_eq!(of("cell", json!("a"))["scheduling_goodput"], json!(0.5));
     assert_eq!(of("cell", json!("b"))["scheduling_goodput"], json!(0.25));
@@ -234,7 +236,8 @@ fn case_21_chips_held_without_capacity_are_kept_and_reported() {
     let booked = [("allocated", 21 * HOUR), ("unobserved", 21 * HOUR)];
     let site = check("21", &tables, DAY, &booked, &[("allocations orphan_allocation", 1)]);
     assert_eq!(site.sums("pool_day").get("idle"), Some(&(-21 * HOUR)));
-    let fleet = site.query("SELECT scheduling_goodput, mpg, occupancy FROM goodput_quarterly WHERE segment_by = 'fleet'");
+    let fleet =
+        site.query("SELECT scheduling_goodput, mpg, occupancy FROM goodput_quarterly WHERE segment_by = 'fleet'");
     assert!(fleet[0].values().all(Value::is_null), "{fleet:?}");
     let audits = site.query("SELECT audit, severity FROM audit_findings");
     assert!(audits.iter().any(|row| row["audit"] == "held_within_capacity" && row["severity"] == "warning"));

@@ -34,7 +34,8 @@ fn check(profile: &str, seeds: std::ops::RangeInclusive<u32>) {
         for settle in ["1", "2", "7"] {
             let site = Site::empty();
             let telemetry = site.telemetry();
-            let arguments = [telemetry.to_str().unwrap(), "--seed", &seed.to_string(), "--profile", profile, "--jobs", "8"];
+            let arguments =
+                [telemetry.to_str().unwrap(), "--seed", &seed.to_string(), "--profile", profile, "--jobs", "8"];
             script(&shared.join("oracle"), "generate.py", &arguments);
             let whole = publish(&site, "whole", settle, 7, &[(DAYS[0], DAYS[3])]);
             let whole = published(&whole);

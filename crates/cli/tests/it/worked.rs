@@ -34,13 +34,20 @@ fn check(name: &str, case: &Value) {
 
     let unit = case["unit_ms"].as_i64().unwrap();
     let expected = &case["expected"];
-    for (table, keys) in [("pool_day", &["date", "cell", "accelerator"][..]), ("job_day", &["date", "job_id", "cell", "accelerator"])] {
+    for (table, keys) in
+        [("pool_day", &["date", "cell", "accelerator"][..]), ("job_day", &["date", "job_id", "cell", "accelerator"])]
+    {
         let found = quantities(site.table(table), keys, 1, "_chip_ms");
         let wanted = quantities(rows_of(expected.get(table)).unwrap(), keys, unit, "");
         assert_eq!(found, wanted, "{name}: {table}");
     }
     let counted = |rows: Vec<Row>| -> BTreeMap<String, i64> {
-        let count = |row: Row| (format!("{} {} {}", row["date"], text(&row, "source_table"), text(&row, "reason")), row["rows"].as_i64().unwrap());
+        let count = |row: Row| {
+            (
+                format!("{} {} {}", row["date"], text(&row, "source_table"), text(&row, "reason")),
+                row["rows"].as_i64().unwrap(),
+            )
+        };
         rows.into_iter().map(count).collect()
     };
     assert_eq!(
@@ -77,22 +84,17 @@ fn fraction(text: &str) -> f64 {
 }
 
 /// Key -> the quantities of a row that are not zero; rows in which all are zero are left out of pools.
-fn quantities(
-    rows: Vec<Row>,
-    keys: &[&str],
-    unit: i64,
-    suffix: &str,
-) -> BTreeMap<String, Quantities> {
+fn quantities(rows: Vec<Row>, keys: &[&str], unit: i64, suffix: &str) -> BTreeMap<String, Quantities> {
     let mut found = BTreeMap::new();
     let number = rows.len();
     for row in rows {
         let key: Vec<String> = keys.iter().map(|key| row[*key].to_string()).collect();
         let mut quantities = Quantities::new();
         for (column, value) in row.iter().filter(|(column, _)| !keys.contains(&column.as_str())) {
-            if let (Some(bucket), Some(value)) = (column.strip_suffix(suffix), value.as_i64()) {
-                if value != 0 {
-                    quantities.insert(bucket.to_owned(), value * unit);
-                }
+            if let (Some(bucket), Some(value)) = (column.strip_suffix(suffix), value.as_i64())
+                && value != 0
+            {
+                quantities.insert(bucket.to_owned(), value * unit);
             }
         }
         found.insert(key.join(" "), quantities);

@@ -87,7 +87,8 @@ impl ScalarUDFImpl for BookJob {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let job_ids = arrays[0].as_string::<i32>();
         let tables: Vec<&LargeBinaryArray> = arrays[1..5].iter().map(|array| array.as_binary::<i64>()).collect();
-        let rows_of = |table: usize, row: usize| if tables[table].is_valid(row) { tables[table].value(row) } else { &[] };
+        let rows_of =
+            |table: usize, row: usize| if tables[table].is_valid(row) { tables[table].value(row) } else { &[] };
         let mut books = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
             let collected = CollectedJob {
@@ -162,10 +163,7 @@ fn job_day_fields(rules: &Rules) -> Fields {
     ]
     .into_iter()
     .chain(quantities)
-    .chain([
-        Field::new("chips_required", DataType::Int64, false),
-        Field::new(SIZE_CLASS, DataType::Utf8, false),
-    ])
+    .chain([Field::new("chips_required", DataType::Int64, false), Field::new(SIZE_CLASS, DataType::Utf8, false)])
     .chain(axes)
     .collect()
 }

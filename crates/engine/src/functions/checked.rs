@@ -177,11 +177,8 @@ impl GroupsAccumulator for SumGroups {
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let values = ints(&values[0])?;
         let counts = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        let sums: Decimal128Array = values
-            .iter()
-            .enumerate()
-            .map(|(row, value)| value.filter(|_| counts(row)).map(i128::from))
-            .collect();
+        let sums: Decimal128Array =
+            values.iter().enumerate().map(|(row, value)| value.filter(|_| counts(row)).map(i128::from)).collect();
         Ok(vec![Arc::new(sums.with_precision_and_scale(STATE_DIGITS, 0)?)])
     }
 

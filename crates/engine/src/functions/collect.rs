@@ -18,9 +18,7 @@ use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
-use goodput_accounting::encoding::{
-    self, RawAllocation, RawCapacity, RawJob, RawProfile, RawRuntime,
-};
+use goodput_accounting::encoding::{self, RawAllocation, RawCapacity, RawJob, RawProfile, RawRuntime};
 use goodput_model::{Day, Kind, Table};
 
 use crate::schema::data_type;
@@ -347,8 +345,7 @@ impl<'a> Rows<'a> {
         }
         let date = Day(self.dates.value(row));
         let tolerance = if self.tolerances.is_valid(row) { self.tolerances.value(row) } else { 0 };
-        let (text, int, float) =
-            (|at| self.text(at, row), |at| self.int(at, row), |at| self.float(at, row));
+        let (text, int, float) = (|at| self.text(at, row), |at| self.int(at, row), |at| self.float(at, row));
         match self.table {
             Table::Capacity => {
                 let raw = RawCapacity {

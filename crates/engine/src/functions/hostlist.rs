@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, ListBuilder, StringBuilder};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
 
 /// The most hosts that one list may name: more is a slip of the pen, not a cluster.
 const MOST_HOSTS: usize = 1_000_000;
@@ -141,13 +143,18 @@ mod tests {
             ("a, b", &["a", "b"]),
         ];
         for (text, expected) in cases {
-            assert_eq!(expand(text).as_deref(), Ok(expected.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>().as_slice()));
+            assert_eq!(
+                expand(text).as_deref(),
+                Ok(expected.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>().as_slice())
+            );
         }
     }
 
     #[test]
     fn what_is_no_host_list() {
-        for text in ["", "a[", "a]", "a[1-]", "a[x]", "a[[1]]", "a[2-1]", "a,,b", "a[1-99999999999999999999]", "a[0-999999999]"] {
+        for text in
+            ["", "a[", "a]", "a[1-]", "a[x]", "a[[1]]", "a[2-1]", "a,,b", "a[1-99999999999999999999]", "a[0-999999999]"]
+        {
             assert!(expand(text).is_err(), "{text}");
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow::array::{AsArray, Float64Array};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
 
 /// `ratio(numerator, denominator)`: two integers, which are to be sums; null if either is null or the denominator is zero.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -166,7 +166,9 @@ impl Expander<'_> {
             Call::Nulls(columns) => {
                 columns.iter().map(|name| Ok(aliased(template("CAST(NULL AS VARCHAR)")?, name))).collect()
             }
-            Call::Names(_) | Call::Each(_) => Err("`names_of` and `each_of` do not belong into a SELECT list".to_owned()),
+            Call::Names(_) | Call::Each(_) => {
+                Err("`names_of` and `each_of` do not belong into a SELECT list".to_owned())
+            }
         }
     }
 
@@ -196,9 +198,9 @@ impl Expander<'_> {
             };
             for variant in variants {
                 let variant = self.spliced(variant);
-                let is_known = expanded.iter().any(|known| {
-                    known.len() == variant.len() && variant.iter().all(|expr| known.contains(expr))
-                });
+                let is_known = expanded
+                    .iter()
+                    .any(|known| known.len() == variant.len() && variant.iter().all(|expr| known.contains(expr)));
                 if !is_known {
                     expanded.push(variant);
                 }
@@ -297,16 +299,15 @@ mod tests {
         );
         check(
             "WITH x AS (SELECT f(axes(), names_of(axes())) FROM t GROUP BY a, axes()) SELECT * FROM x",
-            Ok(r#"WITH x AS (SELECT f("cell", "user", 'cell', 'user') FROM t GROUP BY a, "cell", "user") SELECT * FROM x"#),
+            Ok(
+                r#"WITH x AS (SELECT f("cell", "user", 'cell', 'user') FROM t GROUP BY a, "cell", "user") SELECT * FROM x"#,
+            ),
         );
         check(
             "SELECT 1 FROM t GROUP BY GROUPING SETS ((q), (q, each_of(axes())), (q, pool_axes()), (q, axes()))",
             Ok(r#"SELECT 1 FROM t GROUP BY GROUPING SETS ((q), (q, "cell"), (q, "user"), (q, "cell", "user"))"#),
         );
-        check(
-            "SELECT $day, $name, $n",
-            Ok("SELECT DATE '1970-01-01', 'o''brien', CAST(-3 AS BIGINT)"),
-        );
+        check("SELECT $day, $name, $n", Ok("SELECT DATE '1970-01-01', 'o''brien', CAST(-3 AS BIGINT)"));
         check("SELECT $x", Err("no parameter `$x`"));
     }
 }

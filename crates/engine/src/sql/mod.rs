@@ -58,7 +58,10 @@ impl SqlFile {
         let header = header(text);
         let entry = |name: &str| header.get(name).filter(|value| !value.is_empty()).cloned();
         let missing = |name: &str| {
-            wrong(format!("the header has no `-- {name}:` line"), "begin the file with `-- grain:`, `-- reads:` and `-- why:`")
+            wrong(
+                format!("the header has no `-- {name}:` line"),
+                "begin the file with `-- grain:`, `-- reads:` and `-- why:`",
+            )
         };
         let grain = entry("grain").ok_or_else(|| missing("grain"))?;
         let said = entry("reads").ok_or_else(|| missing("reads"))?;
@@ -91,7 +94,10 @@ impl SqlFile {
 
 /// Parses exactly one statement.
 pub(crate) fn parse_statement(place: &str, text: &str) -> Result<Statement, EngineError> {
-    let parsed = DFParserBuilder::new(text).with_dialect(&GenericDialect {}).build().and_then(|mut parser| parser.parse_statements());
+    let parsed = DFParserBuilder::new(text)
+        .with_dialect(&GenericDialect {})
+        .build()
+        .and_then(|mut parser| parser.parse_statements());
     let mut statements = parsed.map_err(|error| sql_error(place, &error))?;
     match (statements.pop_front(), statements.len()) {
         (Some(statement), 0) => Ok(statement),
@@ -115,9 +121,7 @@ pub(crate) fn sql_error(place: &str, error: &DataFusionError) -> EngineError {
         Some((line, column)) if line > 0 => format!("{place}:{line}:{column}"),
         _ => place.to_owned(),
     };
-    let hint = error
-        .diagnostic()
-        .and_then(|diagnostic| diagnostic.helps.first().map(|help| help.message.clone()));
+    let hint = error.diagnostic().and_then(|diagnostic| diagnostic.helps.first().map(|help| help.message.clone()));
     EngineError::Sql { place, problem: error.strip_backtrace(), hint }
 }
 
