@@ -17,11 +17,13 @@ pub mod catalog;
 pub mod config;
 pub mod error;
 pub mod inputs;
+mod order;
 pub mod plan;
 pub mod preview;
 pub mod publish;
 pub mod record;
 pub mod run;
+mod understand;
 
 pub use error::PipelineError;
 pub use plan::{Plan, PlanOptions};
