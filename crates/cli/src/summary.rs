@@ -55,6 +55,10 @@ pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
         let counts = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
         line(&mut out, &format!("data quality: {counts}"));
     }
+    if record.days_without_window > 0 {
+        let days = grouped(record.days_without_window);
+        line(&mut out, &format!("no telemetry: {days} days of the range have no partition in their windows"));
+    }
     for file in &record.unreadable_files {
         line(&mut out, &format!("unreadable: {}: {}", file.file, file.problem));
     }
@@ -86,8 +90,16 @@ fn fleet_row(quarter: &FleetQuarter) -> [String; 8] {
 /// The summary of a plan.
 pub(crate) fn of_plan(preview: &Preview) -> String {
     let mut out = String::new();
-    line(&mut out, &format!("{}: {} days in {} chunks", preview.pipeline, preview.days.len(), preview.chunks));
-    line(&mut out, &format!("reads {} files, {}, from {}", grouped(preview.files), size(preview.bytes), preview.reads));
+    if preview.days.is_empty() {
+        line(&mut out, &format!("{}: all at once", preview.pipeline));
+        line(&mut out, &format!("reads {}", preview.reads));
+    } else {
+        let plural = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        let (days, chunks) = (plural(preview.days.len(), "day"), plural(preview.chunks, "chunk"));
+        line(&mut out, &format!("{}: {days} in {chunks}", preview.pipeline));
+        let (files, bytes) = (grouped(preview.files), size(preview.bytes));
+        line(&mut out, &format!("reads {files} files, {bytes}, from {}", preview.reads));
+    }
     line(&mut out, &format!("publishes to {}", preview.warehouse));
     line(&mut out, "");
     let mut rows = vec![["step", "grain", "partitions", "reads", "audits"].map(str::to_owned)];

@@ -25,6 +25,8 @@ pub struct RunRecord {
     pub to: Option<String>,
     /// Days published.
     pub days: i64,
+    /// Days between the first and the last of the run that have no figures, since no partition lies in their windows.
+    pub days_without_window: i64,
     /// Data files read, each as often as a chunk read it.
     pub files: i64,
     /// Their bytes.

@@ -160,6 +160,9 @@ impl<'a> Run<'a> {
         self.record.to = chunks.last().map(|chunk| chunk.to.to_string());
         self.record.skipped_files = inputs.skipped_files();
         let days: i64 = chunks.iter().map(|chunk| i64::from(chunk.to.0 - chunk.from.0) + 1).sum();
+        if let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
+            self.record.days_without_window = i64::from(last.to.0) - i64::from(first.from.0) + 1 - days;
+        }
         let mut days_done = 0;
         self.report(days_done, days, "reading footers");
         for chunk in &chunks {

@@ -117,6 +117,16 @@ fn case_11_an_allocation_without_an_end_is_closed_when_it_is_recorded_no_more() 
 }
 
 #[test]
+fn a_gap_in_the_telemetry_is_told() {
+    let row = |date: &str| json!([date, "j", 0, "", "c", "x", 1, "2026-01-01T00:00Z", "2026-01-01T01:00Z"]);
+    let site = Site::with(&telemetry(&[("allocations", json!([row("2026-01-01"), row("2026-01-10")]))]));
+    let record = site.run(&["--set", "settle_days=2"]);
+    assert_eq!(record["days_without_window"], json!(4));
+    // Within the windows of the days that have some: 2026-01-02 and 03, 08 and 09.
+    assert_eq!(record["audits"]["days_without_telemetry"]["rows"], json!(4));
+}
+
+#[test]
 fn case_12_of_two_terminal_events_the_first_is_true() {
     let row = |end: &str| json!(["2026-01-02", "j", 0, "", "c", "x", 1, "2026-01-01T00:00:00Z", end]);
     let tables = [("allocations", json!([row("2026-01-01T23:24:20Z"), row("2026-01-01T00:00:39Z")]))];

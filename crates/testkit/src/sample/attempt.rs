@@ -72,12 +72,12 @@ impl Attempt {
     /// Starts a job at `now`: its tasks come one after the other, and nothing begins before the last one.
     pub(super) fn start(job: &mut Job, now: i64) -> Attempt {
         let count = if job.chips < 8 { 1 } else { (job.chips / 8).min(8) };
-        let slow = job.draw.per_mille(120);
+        let slow = job.draw.per_mille(300);
         let mut start = now + job.draw.between(1_000, 15_000);
         let mut tasks = Vec::new();
         for number in 0..count {
             tasks.push(Task { name: format!("worker-{number}"), chips: job.chips / count, start });
-            start += if slow { job.draw.between(MINUTE, 7 * MINUTE) } else { job.draw.between(500, 50_000) };
+            start += if slow { job.draw.between(2 * MINUTE, 18 * MINUTE) } else { job.draw.between(500, 50_000) };
         }
         let ready = tasks.last().map_or(now, |task| task.start) + job.draw.between(500, 8_000);
         let number = job.starts;
@@ -148,7 +148,7 @@ impl Job {
             ]),
             Purpose::Training => draw.weighted(&[
                 (Activity::Phase("data_wait"), 35),
-                (saving, 34),
+                (saving, 40),
                 (Activity::Phase("eval"), 13),
                 (Activity::Phase("idle"), 8),
                 (Activity::Silence, 10),
@@ -170,7 +170,7 @@ impl Job {
 
     /// Whether something fails within that time: the more chips, the likelier.
     fn draws_failure(&mut self, lasts_ms: i64) -> bool {
-        let per_million_a_day = 120_000 + 2_500 * self.chips;
+        let per_million_a_day = 120_000 + 1_500 * self.chips;
         self.draw.per_million(per_million_a_day * (lasts_ms / 1000) / 86_400)
     }
 
@@ -241,7 +241,14 @@ impl Job {
         if self.plan.purpose == Purpose::Serving { "serve" } else { "step" }
     }
 
-    fn report(&self, rows: &mut Partition, phase: &str, start: i64, end: Option<i64>, steps: (Option<i64>, Option<i64>)) {
+    fn report(
+        &self,
+        rows: &mut Partition,
+        phase: &str,
+        start: i64,
+        end: Option<i64>,
+        steps: (Option<i64>, Option<i64>),
+    ) {
         let Some(attempt) = self.attempt.as_ref().filter(|_| self.observed) else { return };
         rows.runtime.push(RuntimeRow {
             job_id: self.row.job_id.clone(),

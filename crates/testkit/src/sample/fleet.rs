@@ -35,7 +35,7 @@ pub(super) struct Block {
 
 /// Cell, accelerator, chips of a block, and blocks in the smallest fleet.
 const POOLS: [(&str, &str, i64, i64); 4] = [
-    ("us-east5-a", "tpu-v5p", 64, 12),
+    ("us-east5-a", "tpu-v5p", 64, 10),
     ("us-east5-a", "tpu-v6e", 16, 8),
     ("europe-west4-b", "tpu-v6e", 32, 8),
     ("iad-gpu-1", "h100-sxm", 32, 8),

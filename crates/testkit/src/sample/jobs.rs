@@ -49,7 +49,7 @@ pub(super) struct Job {
     pub(super) waits_since: i64,
     /// How often it was started.
     pub(super) starts: i64,
-    /// When it was last profiled, ms.
+    /// When it was last profiled, ms; 0 before the first time.
     pub(super) profiled_at: i64,
     pub(super) attempt: Option<Attempt>,
     /// Grows when what was planned for it becomes void.
@@ -100,7 +100,7 @@ const SHORT: [((i64, i64), i64); 7] = [
 
 /// The same among jobs of more than 16 chips.
 const LONG: [((i64, i64), i64); 5] =
-    [((60, 240), 2), ((240, 600), 4), ((600, 1200), 5), ((1200, 2400), 4), ((2400, 4300), 2)];
+    [((60, 240), 2), ((240, 600), 3), ((600, 1200), 5), ((1200, 2400), 5), ((2400, 4300), 3)];
 
 /// Teams, their models and people.
 const TEAMS: [(&str, &str, [&str; 3]); 5] = [
@@ -150,7 +150,7 @@ impl Arrivals {
 
 /// Users go where the queue is shortest, or where they always go.
 fn choose_pool(pools: &[Pool], chips: i64, draw: &mut Draw) -> usize {
-    let fits: Vec<usize> = (0..pools.len()).filter(|&pool| chips * 4 <= pools[pool].total * 3).collect();
+    let fits: Vec<usize> = (0..pools.len()).filter(|&pool| chips * 5 <= pools[pool].total * 4).collect();
     if fits.is_empty() {
         return 0;
     }
@@ -187,7 +187,7 @@ fn job(number: u64, chips: i64, pool: usize, place: &Pool, now: i64, rows_per_da
         saved_to: 0,
         waits_since: now,
         starts: 0,
-        profiled_at: i64::MIN,
+        profiled_at: 0,
         attempt: None,
         epoch: 0,
     }
@@ -244,11 +244,8 @@ fn plan(purpose: Purpose, chips: i64, rows_per_day: i64, draw: &mut Draw) -> Pla
     let stops_early = draw.per_mille(90);
     let share_done = if stops_early { draw.between(100, 800) } else { 1000 };
     let ideal = draw.between(400, 720);
-    let profiling = draw.weighted(&[
-        (Profiling::Predicted(ideal), 78),
-        (Profiling::WorkOnly(ideal), 9),
-        (Profiling::Off, 13),
-    ]);
+    let profiling =
+        draw.weighted(&[(Profiling::Predicted(ideal), 78), (Profiling::WorkOnly(ideal), 9), (Profiling::Off, 13)]);
     Plan {
         purpose,
         step_ms,
