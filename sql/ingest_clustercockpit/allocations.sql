@@ -1,30 +1,10 @@
 -- grain: one row an attempt, host and day on which it was held; the row of the day on which it ended is closed
--- reads: input.job
--- why: who held which chips: the JSON column `resources` lists the accelerators of each host. Attempts of one job are
---   numbered by their start.
+-- reads: attempts
+-- why: who held which chips: the JSON column `resources` lists the accelerators of each host
 WITH
-attempt AS (
-    SELECT
-        cluster AS cell,
-        job_id AS number,
-        coalesce(nullif(submit_time, 0), start_time) AS submit_s,
-        start_time AS start_s,
-        start_time + duration AS end_s,
-        CASE WHEN job_state = 'running' THEN NULL ELSE job_state END AS end_state,
-        subcluster,
-        resources
-    FROM input.job
-    WHERE num_acc > 0
-),
-numbered AS (
-    SELECT
-        *,
-        CAST(row_number() OVER (PARTITION BY cell, number, submit_s ORDER BY start_s, end_s) AS BIGINT) - 1 AS attempt
-    FROM attempt
-),
 on_host AS (
     SELECT *, unnest(json_get_array(resources)) AS host
-    FROM numbered
+    FROM attempts
 ),
 -- one row an attempt, host and day, as counts of days since the epoch
 host_day AS (
@@ -33,11 +13,11 @@ host_day AS (
 )
 SELECT
     arrow_cast(arrow_cast(day, 'Int32'), 'Date32') AS date,
-    concat(cell, '/', number, '/', submit_s) AS job_id,
+    job_id,
     attempt,
     json_get_str(host, 'hostname') AS task,
     cell,
-    subcluster AS accelerator,
+    accelerator,
     json_length(host, 'accelerators') AS chips,
     to_timestamp_seconds(start_s) AS start_ts,
     CASE WHEN day = end_day AND end_state IS NOT NULL THEN to_timestamp_seconds(end_s) END AS end_ts,

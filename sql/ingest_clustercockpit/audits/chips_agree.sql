@@ -1,10 +1,9 @@
--- grain: one row a job whose hosts do not list as many accelerators as the job has
--- reads: input.job, allocations
+-- grain: one row an attempt whose hosts do not list as many accelerators as it has
+-- reads: attempts, allocations
 -- why: the export says the number of accelerators twice
-SELECT min(date) AS date, allocations.job_id, num_acc, sum(chips) AS chips
-FROM allocations
-JOIN input.job
-    ON allocations.job_id = concat(cluster, '/', job.job_id, '/', coalesce(nullif(submit_time, 0), start_time))
+SELECT min(date) AS date, attempts.job_id, attempts.attempt, attempts.chips AS chips, sum(allocations.chips) AS listed
+FROM attempts
+JOIN allocations ON attempts.job_id = allocations.job_id AND attempts.attempt = allocations.attempt
 WHERE allocations.end_ts IS NOT NULL
-GROUP BY allocations.job_id, num_acc
-HAVING sum(chips) <> num_acc
+GROUP BY attempts.job_id, attempts.attempt, attempts.chips
+HAVING sum(allocations.chips) <> attempts.chips
