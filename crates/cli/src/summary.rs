@@ -50,10 +50,13 @@ pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
     }
     if !record.data_quality.is_empty() || record.skipped_files > 0 {
         line(&mut out, "");
-        let counts: Vec<String> =
-            record.data_quality.iter().map(|(reason, rows)| format!("{reason} {}", grouped(*rows))).collect();
-        let counts = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
-        line(&mut out, &format!("data quality: {counts}"));
+        // A copy of which a newer one counts is no fault: open rows are recorded daily.
+        let is_fault = |reason: &str| reason != "superseded";
+        let faults = record.data_quality.iter().filter(|(reason, _)| is_fault(reason));
+        let faults: Vec<String> = faults.map(|(reason, rows)| format!("{reason} {}", grouped(*rows))).collect();
+        let faults = if faults.is_empty() { "nothing found".to_owned() } else { faults.join(", ") };
+        let superseded = record.data_quality.get("superseded").copied().unwrap_or(0);
+        line(&mut out, &format!("data quality: {faults} ({} rows gave way to newer copies)", grouped(superseded)));
     }
     if record.days_without_window > 0 {
         let days = grouped(record.days_without_window);

@@ -27,17 +27,19 @@ pub struct RunRecord {
     pub days: i64,
     /// Days between the first and the last of the run that have no figures, since no partition lies in their windows.
     pub days_without_window: i64,
-    /// Data files read, each as often as a chunk read it.
+    /// Data files read: those of the windows of all days.
     pub files: i64,
     /// Their bytes.
     pub bytes: i64,
     /// Their rows.
     pub rows: i64,
+    /// Rows decoded: windows overlap, and each chunk of days reads those of its own.
+    pub rows_decoded: i64,
     /// Files and folders that are no data files.
     pub skipped_files: i64,
     /// How long it took.
     pub seconds: f64,
-    /// Rows read a second.
+    /// Rows a second, each counted once.
     pub rows_per_second: f64,
     /// The fleet's goodput in the quarters that the run touched, as published.
     pub fleet: Vec<FleetQuarter>,

@@ -7,7 +7,6 @@ use std::time::Instant;
 use arrow::array::{Array, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, Date32Type, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use goodput_engine::footers::TelemetryFile;
 use goodput_engine::scan::{ParquetTable, ScanFile, date_scalar, text_scalar};
 use goodput_engine::schema::date_field;
 use goodput_engine::session::DERIVED;
@@ -15,7 +14,7 @@ use goodput_engine::sql::Parameters;
 use goodput_engine::write::{plain_sorted, taken};
 use goodput_engine::{EngineError, Session, SessionOptions};
 use goodput_model::{Day, Grain, Period};
-use goodput_store::{PublishedPartition, PublishedTable};
+use goodput_store::{Path, PublishedPartition, PublishedTable};
 
 use crate::audit::{self, AuditFinding, findings_batch, published_findings, run_audits};
 use crate::config::StepGrain;
@@ -168,6 +167,7 @@ impl<'a> Run<'a> {
         for chunk in &chunks {
             inputs.check(chunk.from, chunk.to).await?;
         }
+        self.count_inputs(&inputs, &chunks);
         for chunk in &chunks {
             self.report(days_done, days, &chunk.from.to_string());
             self.run_chunk(&mut inputs, chunk).await?;
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
     }
 
     fn report(&self, days_done: i64, days: i64, doing: &str) {
-        (self.progress)(Progress { days_done, days, rows: self.record.rows, doing });
+        (self.progress)(Progress { days_done, days, rows: self.record.rows_decoded, doing });
     }
 
     async fn run_chunk(&mut self, inputs: &mut Inputs, chunk: &Chunk) -> Result<(), PipelineError> {
@@ -225,7 +225,7 @@ impl<'a> Run<'a> {
             }
         }
         let published: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
-        self.count_inputs(inputs, &files);
+        self.record.rows_decoded += inputs.rows_in(&files);
         self.publish_chunk(computed, &findings, &audited, &published, settled_through).await?;
         for (day, reason) in held_back {
             self.record.hold_back(day, reason);
@@ -235,11 +235,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn count_inputs(&mut self, inputs: &Inputs, files: &[TelemetryFile]) {
-        self.record.files += i64::try_from(files.len()).unwrap_or(i64::MAX);
-        self.record.rows += inputs.rows_in(files);
-        let bytes = files.iter().map(|file| file.file.size).sum::<u64>();
-        self.record.bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
+    /// Counts the files that the windows of all days need, each once.
+    fn count_inputs(&mut self, inputs: &Inputs, chunks: &[Chunk]) {
+        let mut counted: BTreeSet<Path> = BTreeSet::new();
+        for chunk in chunks {
+            let files = inputs.readable(chunk.from, chunk.to).into_iter();
+            let files: Vec<_> = files.filter(|file| counted.insert(file.file.location.clone())).collect();
+            self.record.files += i64::try_from(files.len()).unwrap_or(i64::MAX);
+            self.record.rows += inputs.rows_in(&files);
+            let bytes = files.iter().map(|file| file.file.size).sum::<u64>();
+            self.record.bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
+        }
     }
 
     /// Computes the steps of a grain in order and makes each known to the ones behind it; gives those to publish.

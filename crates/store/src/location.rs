@@ -31,7 +31,7 @@ impl fmt::Debug for StoreOptions {
 /// A place in a store.
 #[derive(Clone)]
 pub struct Location {
-    /// As it was written, for messages.
+    /// For messages: a URL as it was written, a path in full.
     name: String,
     /// The URL of the store itself, without the path: `file:///`, `s3://bucket`.
     store_url: Url,
@@ -50,19 +50,20 @@ impl Location {
         if text.is_empty() {
             return Err(LocationProblem::Path("it is empty".to_owned()));
         }
-        let url = if text.contains("://") {
-            Url::parse(text)?
+        let (name, url) = if text.contains("://") {
+            (text.trim_end_matches('/').to_owned(), Url::parse(text)?)
         } else {
             let path =
                 std::path::absolute(base.join(text)).map_err(|error| LocationProblem::Path(error.to_string()))?;
-            Url::from_directory_path(normalized(&path))
-                .map_err(|()| LocationProblem::Path(path.display().to_string()))?
+            let path = normalized(&path);
+            let name = path.display().to_string();
+            (name.clone(), Url::from_directory_path(path).map_err(|()| LocationProblem::Path(name))?)
         };
         let (store, root) = object_store::parse_url_opts(&url, options.0.iter().cloned())?;
         let mut store_url = url.clone();
         store_url.set_path("/");
         store_url.set_query(None);
-        Ok(Location { name: text.trim_end_matches('/').to_owned(), store_url, store: Arc::from(store), root })
+        Ok(Location { name, store_url, store: Arc::from(store), root })
     }
 
     /// The store.

@@ -1,7 +1,7 @@
 //! The sample fleet: believable telemetry of a small mixed fleet, from a seed.
 //!
-//! A scheduler is played through event by event: jobs arrive, wait, form gangs, initialise, compile, step, save, stall, fail,
-//! are preempted and come back to what they saved; blocks of chips go down and come back. So the rows agree with one
+//! A scheduler is played through event by event: jobs arrive, wait, form gangs, initialise, compile, step, save, stall,
+//! fail, are preempted and come back to what they saved; blocks of chips go down and come back. So the rows agree with one
 //! another as those of a real fleet do. Then a few of them are spoiled, as in a real fleet too.
 //!
 //! Only the jobs that have not ended and the rows of one day are held in memory: the benchmark writes years with it.

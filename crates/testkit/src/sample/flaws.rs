@@ -24,7 +24,7 @@ impl Flaws {
         Flaws { draw: Draw::new(seed, 2), late: Vec::new(), forgotten: Vec::new() }
     }
 
-    /// Spoils what was recorded on a day. Held chips stay what they are, so that the books of the pools stay believable.
+    /// Spoils what was recorded on a day. Held chips stay what they are, so that the books of the pools stay sound.
     pub(super) fn spoil(&mut self, day: Day, rows: &mut Partition) {
         rows.runtime.retain(|row| !self.forgotten.iter().any(|forgotten| is_same(forgotten, row)));
         for _ in 0..=rows.runtime.len() / ROWS_PER_FLAW {
@@ -110,8 +110,8 @@ impl Flaws {
         }
     }
 
-    /// The position of some row that began and ended on the day: no copy of it was recorded before, so that what is done to
-    /// it stays one flaw of one kind.
+    /// The position of some row that began and ended on the day: no copy of it was recorded before, so that what is done
+    /// to it stays one flaw of one kind.
     fn find(&mut self, day: Day, rows: &Partition, suits: impl Fn(&RuntimeRow) -> bool) -> Option<usize> {
         let count = rows.runtime.len();
         let first = if count == 0 { 0 } else { self.draw.position(count) };

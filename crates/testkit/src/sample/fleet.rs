@@ -70,6 +70,7 @@ impl Pool {
         ended.end = Some(now);
         let block = &mut self.blocks[block];
         self.free += if block.down { block.chips } else { -block.chips };
+        debug_assert!(self.free >= 0, "chips went down that a job holds");
         block.down = !block.down;
         block.since = now;
         ended

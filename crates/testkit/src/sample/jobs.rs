@@ -244,8 +244,13 @@ fn plan(purpose: Purpose, chips: i64, rows_per_day: i64, draw: &mut Draw) -> Pla
     let stops_early = draw.per_mille(90);
     let share_done = if stops_early { draw.between(100, 800) } else { 1000 };
     let ideal = draw.between(400, 720);
-    let profiling =
-        draw.weighted(&[(Profiling::Predicted(ideal), 78), (Profiling::WorkOnly(ideal), 9), (Profiling::Off, 13)]);
+    // Large jobs are worth somebody's look at their program.
+    let (predicted, work_only) = if chips >= 128 { (92, 5) } else { (78, 9) };
+    let profiling = draw.weighted(&[
+        (Profiling::Predicted(ideal), predicted),
+        (Profiling::WorkOnly(ideal), work_only),
+        (Profiling::Off, 100 - predicted - work_only),
+    ]);
     Plan {
         purpose,
         step_ms,

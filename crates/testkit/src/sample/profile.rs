@@ -53,14 +53,12 @@ fn program(job: &Job) -> String {
     format!("{what}-{:08x}", (job.plan.step_ms * 2_654_435_761 + job.attempt_number() / 2 * 40_503) % 0xffff_ffff)
 }
 
-/// The work in a step of `pace` ms, of which `ideal` thousandths are needed at the peak of 459e12 operations a second: a
-/// v5p's; on other chips the ideal models see more or less than the compiler does.
-#[expect(clippy::cast_precision_loss, reason = "made-up work needs no more than 53 bits")]
+/// Operations in a step of `pace` ms, of which `ideal` thousandths are needed at the peak of 459e12 operations a second:
+/// a v5p's; on other chips the ideal models see more or less than the compiler does.
 fn flops_per_step(job: &Job, pace: i64, ideal: i64) -> f64 {
     (job.chips * pace * ideal) as f64 * 459e6
 }
 
-#[expect(clippy::cast_precision_loss, reason = "made-up times need no more than 53 bits")]
 fn decimal(numerator: i64, denominator: i64) -> f64 {
     numerator as f64 / denominator as f64
 }

@@ -168,6 +168,7 @@ impl Schedule {
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let pool = &mut self.pools[job.pool];
         pool.free -= job.chips;
+        debug_assert!(pool.free >= 0, "chips were handed out twice");
         pool.running.push(number);
         let attempt = Attempt::start(job, now);
         let (at, epoch) = (attempt.until, job.epoch);
@@ -175,7 +176,7 @@ impl Schedule {
         self.plan(at, Event::GoOn { job: number, epoch });
     }
 
-    /// Takes the chips that are missing from the least urgent jobs, the youngest first; from none if that is not enough.
+    /// Takes the chips that are missing from the least urgent jobs, the youngest first; none if that is not enough.
     fn preempt(&mut self, pool: usize, chips: i64, now: i64) -> bool {
         let mut free = self.pools[pool].free;
         let mut victims = Vec::new();
@@ -313,7 +314,7 @@ impl Schedule {
         self.fill(pool, now);
     }
 
-    /// Makes so many chips of a pool free: a failing block takes a job with it, and more of them in a pool that is full.
+    /// Makes so many chips of a pool free: a failing block takes a job with it, and more of them in a full pool.
     fn clear_chips(&mut self, pool: usize, chips: i64, now: i64) -> bool {
         let running = &self.pools[pool].running;
         let unlucky = (!running.is_empty()).then(|| running[self.draw.position(running.len())]);
