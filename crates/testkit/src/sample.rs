@@ -93,6 +93,20 @@ mod tests {
         Ok(())
     }
 
+    /// What `sample-fleet` writes without arguments is what is kept in git.
+    #[test]
+    fn testdata_is_what_the_generator_writes() -> Result<(), TestError> {
+        let first_day = "2026-03-28".parse()?;
+        let sample = SampleFleet { seed: 7, first_day, days: 6, jobs_per_day: 30, runtime_rows_per_job_day: 40 };
+        let kept = crate::cases::root().join("testdata/telemetry");
+        let mut files = BTreeMap::new();
+        for path in parquet_files(&kept)? {
+            files.insert(path.strip_prefix(&kept)?.display().to_string(), fs::read(&path)?);
+        }
+        assert!(files == files_of(sample)?, "write it again: sample-fleet testdata/telemetry");
+        Ok(())
+    }
+
     #[test]
     fn no_pool_hands_out_chips_that_it_does_not_have() -> Result<(), TestError> {
         for seed in 0..20 {
