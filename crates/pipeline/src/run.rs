@@ -215,15 +215,7 @@ impl<'a> Run<'a> {
         }
         let audited: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
         let findings = run_audits(&self.session, self.plan, &parameters, &audited).await?;
-        for finding in &findings {
-            self.record.add_finding(finding);
-            if finding.is_blocking {
-                let offending = finding.date.map_or_else(|| audited.clone(), |date| BTreeSet::from([date]));
-                for day in offending {
-                    held_back.entry(day).or_insert_with(|| format!("audit `{}`: {}", finding.audit, finding.detail));
-                }
-            }
-        }
+        held_back.extend(self.blocked_days(&findings, &audited));
         let published: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
         self.record.rows_decoded += inputs.rows_in(&files);
         self.publish_chunk(computed, &findings, &audited, &published, settled_through).await?;
@@ -233,6 +225,21 @@ impl<'a> Run<'a> {
         self.record.days += i64::try_from(published.len()).unwrap_or(i64::MAX);
         self.quarters.extend(published.iter().map(|day| Grain::Quarter.of(*day)));
         Ok(())
+    }
+
+    /// Records what the audits found; the days that may not be published, and why. A finding without a date is about all.
+    fn blocked_days(&mut self, findings: &[AuditFinding], audited: &BTreeSet<Day>) -> BTreeMap<Day, String> {
+        let mut blocked: BTreeMap<Day, String> = BTreeMap::new();
+        for finding in findings {
+            self.record.add_finding(finding);
+            if finding.is_blocking {
+                let offending = finding.date.map_or_else(|| audited.clone(), |date| BTreeSet::from([date]));
+                for day in offending {
+                    blocked.entry(day).or_insert_with(|| format!("audit `{}`: {}", finding.audit, finding.detail));
+                }
+            }
+        }
+        blocked
     }
 
     /// Counts the files that the windows of all days need, each once.
@@ -395,16 +402,7 @@ impl<'a> Run<'a> {
         let computed = self.compute(StepGrain::Run, &parameters).await?;
         let days: BTreeSet<Day> = computed.iter().flat_map(|computed| days_of(&computed.batch)).collect();
         let findings = run_audits(&self.session, self.plan, &parameters, &days).await?;
-        let mut held_back: BTreeMap<Day, String> = BTreeMap::new();
-        for finding in &findings {
-            self.record.add_finding(finding);
-            if finding.is_blocking {
-                let offending = finding.date.map_or_else(|| days.clone(), |date| BTreeSet::from([date]));
-                for day in offending {
-                    held_back.entry(day).or_insert_with(|| format!("audit `{}`: {}", finding.audit, finding.detail));
-                }
-            }
-        }
+        let held_back = self.blocked_days(&findings, &days);
         for Computed { step, publish, batch } in computed {
             let days = days_of(&batch).into_iter().filter(|day| !held_back.contains_key(day)).map(Some).collect();
             let done = publish_days(publish, &batch, &days).await?;

@@ -148,6 +148,40 @@ fn sql_that_does_not_plan_is_named_with_its_file() {
 }
 
 #[test]
+fn a_day_that_a_blocking_audit_finds_keeps_what_was_published() {
+    let chips = |number: i64| {
+        let row = |date: &str, end: &str| {
+            json!([date, "j", 0, "", "c", "x", number, format!("{date}T00:00Z"), format!("{date}T{end}Z")])
+        };
+        json!({ "allocations": [
+            ["date", "job_id", "attempt", "task", "cell", "accelerator", "chips", "start_ts", "end_ts"],
+            row("2026-01-01", "01:00"), row("2026-01-02", "02:00") ] })
+    };
+    let site = Site::with(&chips(1));
+    let pipeline = copied(&site);
+    let arguments = ["-p", pipeline.to_str().unwrap()];
+    site.run(&arguments);
+    let before = site.table("pool_day");
+    // The second day offends now; the figures of both changed.
+    goodput_testkit::cases::write_telemetry(&site.telemetry(), &chips(5)).unwrap();
+    let audit = site.path().join("sql/audits/pool_books_close.sql");
+    edit(&audit, "WHERE capacity_chip_ms", "WHERE date = DATE '2026-01-02' OR capacity_chip_ms");
+    let (_, record) = site.run_to(3, &arguments);
+    assert_eq!(record["held_back"][0]["date"], "2026-01-02");
+    assert!(record["held_back"][0]["reason"].as_str().unwrap().contains("audit `pool_books_close`"));
+    assert_eq!(record["days"], json!(1));
+    let after = site.table("pool_day");
+    assert_eq!(before[1], after[1]);
+    assert_eq!(after[0]["allocated_chip_ms"], json!(5 * 3_600_000));
+    let kept = site.query("SELECT date, audit, severity FROM audit_findings WHERE severity = 'blocking'");
+    assert_eq!(kept.len(), 1);
+    // All days held back: nothing of the step was published.
+    edit(&audit, "date = DATE '2026-01-02' OR", "true OR");
+    site.run_to(1, &arguments);
+    assert_eq!(after, site.table("pool_day"));
+}
+
+#[test]
 fn a_wrong_command_line_is_the_users_side() {
     let site = Site::empty();
     let cases: [(&[&str], &[&str]); 7] = [
