@@ -38,6 +38,9 @@ pub enum WriteError {
     /// A column by which rows are to be sorted is not there.
     #[error("there is no column `{0}`")]
     NoColumn(String),
+    /// A column of what is published already would be lost.
+    #[error("its other days have a column `{0}` that today's table does not have as it was: compute them again, too")]
+    WouldBeLost(String),
     /// The batches do not fit together.
     #[error("the rows cannot be put together")]
     Arrow(#[from] ArrowError),

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Date32Array, UInt32Array, new_null_array};
+use arrow::array::{ArrayRef, AsArray, Date32Array, UInt32Array, new_null_array};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Date32Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use goodput_engine::write::{WriteError, from_parquet, sorted, taken, to_parquet};
 use goodput_model::{Day, Grain, Period};
@@ -57,11 +57,20 @@ pub async fn publish_days(
     }
     let mut done = Published::default();
     for (period, days) in periods {
-        let table = publish.table.location().to_string();
-        let failed = |source| PipelineError::Write { table: table.clone(), source };
         let path = publish.table.path_of(period);
+        let name = publish.table.location().name_of(&path);
+        let failed = |source| PipelineError::Write { table: name.clone(), source };
         let old = match publish.table.location().read(&path).await? {
-            Some(bytes) => Some(from_parquet(bytes).and_then(|old| aligned(&old, publish, period)).map_err(failed)?),
+            Some(bytes) => {
+                let old = from_parquet(bytes).and_then(|old| dated(old, publish, period)).map_err(failed)?;
+                let carried = rows_of_days(&old, |day| !days.contains(&day)).map_err(failed)?;
+                if carried.is_empty() && old.schema().fields() != publish.schema.fields() {
+                    // Nothing of it stays, so its columns need not be today's.
+                    Some(RecordBatch::new_empty(Arc::clone(&publish.schema)))
+                } else {
+                    Some(projected(&old, &publish.schema).map_err(failed)?)
+                }
+            }
             None => None,
         };
         let new = rows_of_days(batch, |day| days.contains(&day)).map_err(failed)?;
@@ -88,11 +97,10 @@ pub async fn publish_period(
     let table = publish.table.location().to_string();
     let failed = |source| PipelineError::Write { table: table.clone(), source };
     let mut done = Published { rows: rows(batch), ..Published::default() };
+    // The path says the period.
     let column = publish.table.grain().column();
-    let is_carried = |field: &&Arc<arrow::datatypes::Field>| field.name() != column;
-    let kept: Vec<_> = publish.schema.fields().iter().filter(is_carried).cloned().collect();
-    let kept = Arc::new(Schema::new(kept));
-    let batch = projected(batch, &kept).map_err(failed)?;
+    let kept: Vec<usize> = (0..batch.num_columns()).filter(|at| batch.schema().field(*at).name() != column).collect();
+    let batch = batch.project(&kept).map_err(|error| failed(error.into()))?;
     let old = publish.table.location().read(&publish.table.path_of(Some(period))).await?;
     if let Some(bytes) = old {
         let old = from_parquet(bytes).map_err(failed)?;
@@ -129,25 +137,33 @@ fn rows(batch: &RecordBatch) -> i64 {
     i64::try_from(batch.num_rows()).unwrap_or(i64::MAX)
 }
 
-/// What was published, with the columns of today: those that were not there are null, and the date is that of the path.
-fn aligned(old: &RecordBatch, publish: &Publish, period: Option<Period>) -> Result<RecordBatch, WriteError> {
+/// What was published, with its date where only the path says it.
+fn dated(old: RecordBatch, publish: &Publish, period: Option<Period>) -> Result<RecordBatch, WriteError> {
     if publish.table.grain() != Grain::Date {
-        return projected(old, &publish.schema);
+        return Ok(old);
     }
     let date = period.map(|period| period.first().0);
     let dates: ArrayRef = Arc::new(std::iter::repeat_n(date, old.num_rows()).collect::<Date32Array>());
+    let at = publish.schema.index_of("date").unwrap_or(0).min(old.num_columns());
     let mut fields: Vec<_> = old.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(arrow::datatypes::Field::new("date", DataType::Date32, true)));
+    fields.insert(at, Arc::new(Field::new("date", DataType::Date32, true)));
     let mut columns = old.columns().to_vec();
-    columns.push(dates);
-    projected(&RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?, &publish.schema)
+    columns.insert(at, dates);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The columns of a schema, of a batch that may lack some.
+/// The columns of a schema, of rows that are carried over: columns that were not there yet are null; one that is there no
+/// more, or of another type, would be lost.
 fn projected(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, WriteError> {
-    let column = |field: &Arc<arrow::datatypes::Field>| match batch.column_by_name(field.name()) {
-        Some(column) if column.data_type() == field.data_type() => Arc::clone(column),
-        _ => new_null_array(field.data_type(), batch.num_rows()),
+    for old in batch.schema().fields() {
+        let is_kept = schema.field_with_name(old.name()).is_ok_and(|field| field.data_type() == old.data_type());
+        if !is_kept {
+            return Err(WriteError::WouldBeLost(old.name().clone()));
+        }
+    }
+    let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
+        Some(column) => Arc::clone(column),
+        None => new_null_array(field.data_type(), batch.num_rows()),
     };
     let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = schema.fields().iter().map(column).collect();

@@ -182,6 +182,30 @@ fn a_day_that_a_blocking_audit_finds_keeps_what_was_published() {
 }
 
 #[test]
+fn days_that_are_carried_over_lose_no_column() {
+    let site = Site::empty();
+    let row = |date: &str| json!([date, "j", 0, "", "c", "x", 1, format!("{date}T00:00Z"), format!("{date}T01:00Z")]);
+    let rows = json!({ "allocations": [
+        ["date", "job_id", "attempt", "task", "cell", "accelerator", "chips", "start_ts", "end_ts"],
+        row("2026-01-01"), row("2026-01-02") ] });
+    goodput_testkit::cases::write_telemetry(&site.telemetry(), &rows).unwrap();
+    let pipeline = copied(&site);
+    let arguments = ["-p", pipeline.to_str().unwrap()];
+    site.run(&arguments);
+    // An axis less: the other day of the month has a column that is not there any more.
+    let text = std::fs::read_to_string(&pipeline).unwrap();
+    std::fs::write(&pipeline, text.replace(", model_family, team]", ", model_family]")).unwrap();
+    let (said, _) = site.run_to(1, &[&arguments[..], &["--from", "2026-01-02"]].concat());
+    assert!(said.contains("goodput_daily/month=2026-01") && said.contains("`team`"), "{said}");
+    site.run(&arguments);
+    // And one more: null on the day that is carried over.
+    std::fs::write(&pipeline, text).unwrap();
+    site.run(&[&arguments[..], &["--from", "2026-01-02"]].concat());
+    let teams = site.query("SELECT DISTINCT date, team FROM goodput_daily WHERE size_class IS NOT NULL ORDER BY date");
+    assert_eq!((&teams[0]["team"], &teams[1]["team"]), (&json!(null), &json!("unknown")));
+}
+
+#[test]
 fn a_wrong_command_line_is_the_users_side() {
     let site = Site::empty();
     let cases: [(&[&str], &[&str]); 7] = [
