@@ -29,6 +29,9 @@ pub const TELEMETRY: &str = "telemetry";
 /// The schema of sources of other kinds and of what the pipeline knows about its inputs.
 pub const INPUT: &str = "input";
 
+/// Rows in a batch where memory is limited.
+const ROWS_AT_A_TIME_IN_LITTLE_MEMORY: usize = 512;
+
 /// What a session may use.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
@@ -61,12 +64,20 @@ impl Session {
             .with_create_default_catalog_and_schema(true)
             .with_default_catalog_and_schema(CATALOG, DERIVED)
             .with_collect_statistics(false);
+        if options.memory_bytes.is_some() {
+            config = config.with_batch_size(ROWS_AT_A_TIME_IN_LITTLE_MEMORY);
+        }
         let settings = config.options_mut();
         settings.execution.time_zone = Some("UTC".to_owned());
         settings.execution.parquet.coerce_int96 = Some("us".to_owned());
         settings.execution.parquet.coerce_int96_tz = Some("UTC".to_owned());
         settings.optimizer.enable_dynamic_filter_pushdown = false;
-        settings.optimizer.prefer_hash_join = options.memory_bytes.is_none();
+        if let Some(bytes) = options.memory_bytes {
+            // Joins that spill; and since a row may be all that is known of a job, few rows at a time, and little set aside
+            // by each of the many sorts.
+            settings.optimizer.prefer_hash_join = false;
+            settings.execution.sort_spill_reservation_bytes = bytes / 128;
+        }
         settings.sql_parser.collect_spans = true;
 
         let mut runtime = RuntimeEnvBuilder::new();
