@@ -47,6 +47,9 @@ impl EngineError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             EngineError::Sql { hint, .. } | EngineError::File { hint, .. } => hint.as_deref(),
+            EngineError::Run { source, .. } if matches!(source.find_root(), DataFusionError::ResourcesExhausted(_)) => {
+                Some("give it more memory with `--memory`, or fewer days at a time with `chunk_days`")
+            }
             _ => None,
         }
     }
