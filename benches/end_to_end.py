@@ -83,7 +83,7 @@ def main():
     peak = statistics.median(run[3] for run in runs)
     print(f"whole range: {wall:.2f} s, {cpu:.2f} CPU s, peak {peak / 2**20:.0f} MiB")
     print(f"  {rows / wall:,.0f} runtime rows a second, {rows / cpu:,.0f} a CPU second; "
-          f"rows decoded, windows included: {first['rows']:,} ({first['rows'] / wall:,.0f} a second)")
+          f"rows decoded, windows included: {first['rows_decoded']:,} ({first['rows_decoded'] / wall:,.0f} a second)")
     last = f"2026-01-{max(1, arguments.days - arguments.days // 3):02d}" if arguments.days <= 31 else first["to"]
     _, part_wall, _, part_peak = run("--from", last)
     print(f"from {last}: {part_wall:.2f} s, peak {part_peak / 2**20:.0f} MiB; "
