@@ -264,7 +264,7 @@ mod tests {
             (GOOD.replace("grain: day", "grain: week"), "p.yaml:4:", "steps[0].grain"),
             (GOOD.replace("table: a,", ""), "p.yaml:4:", "missing field `table`"),
             (GOOD.replace("name: x\n", ""), "p.yaml", "missing field `name`"),
-            (GOOD.replace("steps:", "settings: { settle: 3 }\nsteps:"), "p.yaml:3: ", "unknown field `settle`"),
+            (GOOD.replace("steps:", "settings: { settle: 3 }\nsteps:"), "p.yaml:3:", "unknown field `settle`"),
             ("name: [".to_owned(), "p.yaml:", ""),
             (String::new(), "p.yaml", ""),
         ];
