@@ -33,16 +33,6 @@ pub struct Published {
     pub bytes: i64,
 }
 
-impl Published {
-    /// Adds what another chunk did.
-    pub fn add(&mut self, other: Published) {
-        self.rows += other.rows;
-        self.written += other.written;
-        self.unchanged += other.unchanged;
-        self.bytes += other.bytes;
-    }
-}
-
 /// Publishes the rows of days: in each partition the rows of these days are replaced. `None` stands for rows without a
 /// date. `batch` has the table's columns and no rows of other days.
 pub async fn publish_days(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::datatypes::{Field, Schema};
 use arrow::json::writer::{JsonArray, WriterBuilder};
 use arrow::record_batch::RecordBatch;
 use chrono::{DateTime, NaiveDateTime};
@@ -213,9 +213,4 @@ pub fn parquet_files(folder: &Path) -> Result<Vec<PathBuf>, TestError> {
     }
     files.sort();
     Ok(files)
-}
-
-/// The type in which Arrow holds instants of the contract.
-pub fn instant_type() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
