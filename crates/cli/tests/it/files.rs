@@ -169,14 +169,8 @@ fn an_excluded_file_is_a_skipped_one_and_holds_back_nothing() {
     std::fs::write(site.telemetry().join("allocations/date=2026-01-01/bad.parquet"), b"PAR1 no more").unwrap();
     let (_, record) = site.run_to(1, &[]);
     assert_eq!(record["days"], json!(0));
-    let root = goodput_testkit::cases::root().canonicalize().unwrap();
-    let text = std::fs::read_to_string(root.join("pipelines/goodput.yaml")).unwrap();
-    let text = text
-        .replace("excluded_files: []", "excluded_files: [allocations/date=2026-01-01/bad.parquet]")
-        .replace("../sql/", &format!("{}/sql/", root.display()))
-        .replace("accelerators.yaml", &format!("{}/pipelines/accelerators.yaml", root.display()));
-    let pipeline = site.path().join("p.yaml");
-    std::fs::write(&pipeline, text).unwrap();
+    let excluded = "excluded_files: [allocations/date=2026-01-01/bad.parquet]";
+    let pipeline = site.edited_pipeline("p", "excluded_files: []", excluded);
     site.run(&["-p", pipeline.to_str().unwrap()]);
     assert_eq!(allocated(&site), HOUR);
     assert_eq!(site.findings().get("allocations skipped_file:bad.parquet"), Some(&1));

@@ -45,6 +45,20 @@ impl Site {
         self.path().join("warehouse")
     }
 
+    /// The main job's pipeline with a text of it replaced, as a file of this site; it still finds the SQL of the checkout.
+    pub(crate) fn edited_pipeline(&self, name: &str, from: &str, to: &str) -> PathBuf {
+        let root = root().canonicalize().unwrap();
+        let text = std::fs::read_to_string(root.join("pipelines/goodput.yaml")).unwrap();
+        assert!(text.contains(from), "the pipeline has no `{from}`");
+        let text = text
+            .replace(from, to)
+            .replace("../sql/", &format!("{}/sql/", root.display()))
+            .replace("accelerators.yaml", &format!("{}/pipelines/accelerators.yaml", root.display()));
+        let pipeline = self.path().join(format!("{name}.yaml"));
+        std::fs::write(&pipeline, text).unwrap();
+        pipeline
+    }
+
     /// `goodput COMMAND` on this telemetry and warehouse, with further arguments.
     pub(crate) fn command(&self, command: &str, arguments: &[&str]) -> Command {
         let mut goodput = goodput();

@@ -359,14 +359,7 @@ fn case_26_an_unknown_chip_gives_no_prediction_and_too_good_a_program_is_reporte
     };
     let ideal = |accelerator: &str, precision: &str, model: &str| {
         let site = Site::with(&rows(accelerator, precision));
-        let root = goodput_testkit::cases::root().canonicalize().unwrap();
-        let text = std::fs::read_to_string(root.join("pipelines/goodput.yaml")).unwrap();
-        let text = text
-            .replace("ideal_model: predicted", &format!("ideal_model: {model}"))
-            .replace("../sql/", &format!("{}/sql/", root.display()))
-            .replace("accelerators.yaml", &format!("{}/pipelines/accelerators.yaml", root.display()));
-        let pipeline = site.path().join("p.yaml");
-        std::fs::write(&pipeline, text).unwrap();
+        let pipeline = site.edited_pipeline("p", "ideal_model: predicted", &format!("ideal_model: {model}"));
         let record = site.run(&["-p", pipeline.to_str().unwrap()]);
         let sums = site.sums("job_day");
         let too_good = record["audits"].get("program_goodput_at_most_one").is_some();

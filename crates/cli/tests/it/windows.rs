@@ -9,15 +9,7 @@ const DAYS: [&str; 4] = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
 
 /// Publishes the same days in a warehouse of its own, in the given ranges and with the given chunks.
 fn publish(site: &Site, name: &str, settle: &str, chunk_days: u32, ranges: &[(&str, &str)]) -> std::path::PathBuf {
-    let text = std::fs::read_to_string(goodput_testkit::cases::root().join("pipelines/goodput.yaml")).unwrap();
-    let root = goodput_testkit::cases::root().canonicalize().unwrap();
-    let text = text
-        .replace("chunk_days: 7", &format!("chunk_days: {chunk_days}"))
-        .replace("../sql/", &format!("{}/sql/", root.display()))
-        .replace("accelerators.yaml", &format!("{}/pipelines/accelerators.yaml", root.display()));
-    assert!(text.contains(&format!("chunk_days: {chunk_days}")));
-    let pipeline = site.path().join(format!("{name}.yaml"));
-    std::fs::write(&pipeline, text).unwrap();
+    let pipeline = site.edited_pipeline(name, "chunk_days: 7", &format!("chunk_days: {chunk_days}"));
     let warehouse = site.path().join(name);
     for (from, to) in ranges {
         let set = format!("warehouse={}", warehouse.display());
