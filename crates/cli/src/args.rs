@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Check,
     /// SQL over the telemetry (schema `telemetry`) and the published tables (schema `goodput`, the default).
     Sql(SqlArgs),
+    /// Play through a made-up fleet: write its telemetry, and the truth about it to hold published tables against.
+    Simulate(SimulateArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -98,6 +100,33 @@ pub(crate) struct SqlArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimulateArgs {
+    /// The folder to write to, which must be empty or new: a telemetry root, with the truth in `_truth` beside the tables.
+    pub(crate) out: PathBuf,
+    /// How many days.
+    #[arg(long, value_name = "N")]
+    pub(crate) days: u32,
+    /// Jobs that are submitted a day; the fleet has the size that they need.
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs_per_day: u32,
+    /// What all draws are made from: the same seed and arguments give the same bytes.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: u64,
+    /// First day: generations of chips come and go with the years.
+    #[arg(long, value_name = "YYYY-MM-DD", default_value = "2026-01-01")]
+    pub(crate) from: Day,
+    /// Rows of runtime that a job reports on a day on which it runs, about.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) runtime_rows_per_job_day: u32,
+    /// Days for which a day can still change; the pipeline's setting of that name must be the same.
+    #[arg(long, value_name = "N", default_value_t = SETTLE_DAYS)]
+    pub(crate) settle_days: u32,
+}
+
+/// What `settle_days` is in the main job.
+pub(crate) const SETTLE_DAYS: u32 = 7;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -12,8 +12,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use goodput_engine::EngineError;
 use goodput_pipeline::PipelineError;
+use goodput_simulate::SimulateError;
 
 use crate::args::{Args, Command};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// All good.
 const GOOD: u8 = 0;
@@ -68,6 +72,7 @@ async fn execute(args: &Args) -> anyhow::Result<u8> {
         Command::Plan(command) => commands::plan::execute(args, command).await,
         Command::Check => commands::check::execute(args).await,
         Command::Sql(command) => commands::sql::execute(args, command).await,
+        Command::Simulate(command) => commands::simulate::execute(args, command).await,
     }
 }
 
@@ -112,7 +117,10 @@ fn report(error: &anyhow::Error) -> u8 {
         }
     }
     let pipeline = error.downcast_ref::<PipelineError>();
-    let hint = pipeline.and_then(PipelineError::hint).or_else(|| error.downcast_ref::<EngineError>()?.hint());
+    let hint = pipeline
+        .and_then(PipelineError::hint)
+        .or_else(|| error.downcast_ref::<EngineError>()?.hint())
+        .or_else(|| error.downcast_ref::<SimulateError>()?.hint());
     if let Some(hint) = hint {
         lines.push(format!("hint: {hint}"));
     }

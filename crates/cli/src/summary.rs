@@ -5,6 +5,9 @@ use std::fmt::Write;
 use goodput_pipeline::preview::{Checked, Preview};
 use goodput_pipeline::record::FleetQuarter;
 use goodput_pipeline::{Plan, RunRecord};
+use goodput_simulate::{TRUTH, Written};
+
+use crate::args::{SETTLE_DAYS, SimulateArgs};
 
 /// The summary of a run.
 pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
@@ -143,6 +146,36 @@ pub(crate) fn of_check(checked: &Checked, plan: &Plan) -> String {
     } else if plan.telemetry.is_some() {
         line(&mut out, "every data file has the columns of the contract");
     }
+    out
+}
+
+/// The truth and a warehouse as texts that are equal if every row is.
+const COMPARED: &str =
+    "SELECT * EXCEPT (metric_version, run_id, is_provisional) FROM job_day ORDER BY date, job_id, cell, accelerator";
+
+/// The summary of a simulation.
+pub(crate) fn of_simulation(command: &SimulateArgs, written: &[Written], seconds: f64) -> String {
+    let mut out = String::new();
+    let root = command.out.display();
+    let days = if command.days == 1 { "1 day".to_owned() } else { format!("{} days", grouped(command.days.into())) };
+    line(&mut out, &format!("{days} from {} to {root}, seed {}, {seconds:.2} s", command.from, command.seed));
+    line(&mut out, "");
+    let mut rows = vec![["table", "rows", "size"].map(str::to_owned)];
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    for table in written {
+        let folder = table.folder.display().to_string();
+        rows.push([folder, grouped(number(table.rows)), size(number(table.bytes))]);
+    }
+    table(&mut out, &rows);
+    let is_set = command.settle_days != SETTLE_DAYS;
+    let settle = if is_set { format!(" --set settle_days={}", command.settle_days) } else { String::new() };
+    let warehouse = format!("{}.goodput", root.to_string().trim_end_matches('/'));
+    line(&mut out, "");
+    line(&mut out, "publish the tables, and hold them against the truth, which is the same if nothing is printed:");
+    line(&mut out, &format!("  goodput run --set telemetry={root} --set warehouse={warehouse}{settle}"));
+    line(&mut out, &format!("  Q='{COMPARED}'"));
+    let query = |warehouse: &str| format!("<(goodput sql --set warehouse={warehouse} --format csv \"$Q\")");
+    line(&mut out, &format!("  diff {} {}", query(&format!("{root}/{TRUTH}")), query(&warehouse)));
     out
 }
 

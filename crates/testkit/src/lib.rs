@@ -1,5 +1,3 @@
-//! For development alone: telemetry from hand-written rows, tables read back, and the sample fleet.
+//! For development alone: telemetry from hand-written rows, and tables read back.
 
 pub mod cases;
-pub mod sample;
-pub mod telemetry;

@@ -3,4 +3,5 @@
 pub(crate) mod check;
 pub(crate) mod plan;
 pub(crate) mod run;
+pub(crate) mod simulate;
 pub(crate) mod sql;

@@ -7,12 +7,13 @@ use goodput_testkit::cases::root;
 use serde_json::Value;
 
 /// The crates in dependency order: each may use those before it.
-const ORDER: [&str; 7] = [
+const ORDER: [&str; 8] = [
     "goodput-model",
     "goodput-accounting",
     "goodput-store",
     "goodput-engine",
     "goodput-pipeline",
+    "goodput-simulate",
     "goodput-cli",
     "goodput-testkit",
 ];
@@ -56,8 +57,9 @@ fn only_some_crates_know_the_engine_and_the_stores() {
         ("datafusion", vec!["goodput-engine"]),
         ("object_store", vec!["goodput-engine", "goodput-store"]),
         ("yaml_serde", vec!["goodput-pipeline"]),
-        ("clap", vec!["goodput-cli", "goodput-testkit"]),
-        ("anyhow", vec!["goodput-cli", "goodput-testkit"]),
+        ("rand", vec!["goodput-simulate"]),
+        ("clap", vec!["goodput-cli"]),
+        ("anyhow", vec!["goodput-cli"]),
     ]);
     for (name, used) in dependencies() {
         for (library, users) in &may_use {

@@ -50,12 +50,35 @@ fn check(file: &str, from: &str, to: &str, expected: &[&str]) {
 #[test]
 fn a_wrong_pipeline_file_is_named_with_line_and_key() {
     let file = "pipelines/goodput.yaml";
-    let cases: [(&str, &str, &[&str]); 17] = [
-        ("chunk_days: 7", "chunk_dais: 7", &["goodput.yaml:21: ", "unknown field `chunk_dais`", "chunk_days"]),
+    let cases: [(&str, &str, &[&str]); 20] = [
+        (
+            "chunk_days: ${chunk_days}",
+            "chunk_dais: 7",
+            &["goodput.yaml:23: ", "unknown field `chunk_dais`", "chunk_days"],
+        ),
         ("name: goodput", "name: [goodput", &["goodput.yaml:"]),
-        ("grain: day", "grain: hour", &["goodput.yaml:", "steps[0].grain", "hour"]),
-        ("chunk_days: 7", "chunk_days: 0", &["goodput.yaml:21", "`settings.chunk_days`", "0 is not between 1"]),
-        ("chunk_days: 7", "chunk_days: seven", &["`settings.chunk_days`", "`seven` is not a number"]),
+        ("grain: day", "grain: hour", &["goodput.yaml:", "steps[2].grain", "hour"]),
+        (
+            "capacity_rows.sql\n    grain: partition",
+            "capacity_rows.sql\n    grain: partition\n    partition_by: date\n    sort_by: [cell]",
+            &["capacity_rows", "a step of grain `partition` is not published", "hint: publish a table"],
+        ),
+        (
+            "capacity_rows.sql\n    grain: partition",
+            "capacity_rows.sql\n    grain: partition\n    audits: [{ sql: ../sql/audits/pool_keys.sql, severity: warning }]",
+            &["capacity_rows", "a step of grain `partition` has no days to audit"],
+        ),
+        (
+            "capacity_books.sql\n    grain: day",
+            "capacity_books.sql\n    grain: partition",
+            &["capacity_books", "a step of grain `partition` reads `capacity_rows`", "hint: it can read telemetry.*"],
+        ),
+        (
+            "chunk_days: ${chunk_days}",
+            "chunk_days: 0",
+            &["goodput.yaml:23", "`settings.chunk_days`", "0 is not between 1"],
+        ),
+        ("chunk_days: ${chunk_days}", "chunk_days: seven", &["`settings.chunk_days`", "`seven` is not a number"]),
         ("settle_days: ${settle_days}", "settle_days: ${settle}", &["there is no variable `settle`"]),
         ("settle_days: ${settle_days}", "settle_days: ${settle_days", &["a `${` is not closed"]),
         ("ideal_model: predicted", "ideal_model: magic", &["there is no model `magic`", "hint: one of predicted"]),
@@ -86,13 +109,13 @@ fn steps_in_the_wrong_order_and_circles_are_told_apart() {
     let site_file = "sql/capacity_books.sql";
     check(
         site_file,
-        "telemetry.capacity\n-- why",
-        "telemetry.capacity, capacity_books\n-- why",
+        "capacity_rows\n-- why",
+        "capacity_rows, capacity_books\n-- why",
         &["capacity_books.sql", "the statement reads"],
     );
     let circle = [
-        ("-- reads: telemetry.capacity", "-- reads: telemetry.capacity, pool_day"),
-        ("FROM telemetry.capacity", "FROM telemetry.capacity JOIN pool_day ON true"),
+        ("-- reads: capacity_rows", "-- reads: capacity_rows, pool_day"),
+        ("FROM capacity_rows", "FROM capacity_rows JOIN pool_day ON true"),
     ];
     let site = Site::empty();
     let pipeline = copied(&site);
@@ -214,7 +237,7 @@ fn a_wrong_command_line_is_the_users_side() {
         (&["run", "--set", "settle_days"], &["NAME=VALUE"]),
         (
             &["run", "--set", "colour=red"],
-            &["no variable `colour`", "hint: it declares settle_days, telemetry, warehouse"],
+            &["no variable `colour`", "hint: it declares chunk_days, settle_days, telemetry, warehouse"],
         ),
         (&["run", "--set", "settle_days=-1"], &["-1 is not between 0"]),
         (&["run", "-p", "none.yaml"], &["none.yaml", "cannot be read", "hint:"]),

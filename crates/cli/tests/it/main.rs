@@ -13,6 +13,8 @@ mod errors;
 mod files;
 mod oracle;
 mod program;
+mod scale;
+mod simulate;
 mod situations;
 mod windows;
 mod worked;

@@ -7,15 +7,12 @@ use crate::program::{Site, published};
 
 const DAYS: [&str; 4] = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"];
 
-/// Publishes the same days in a warehouse of its own, in the given ranges and with the given chunks.
-fn publish(site: &Site, name: &str, settle: &str, chunk_days: u32, ranges: &[(&str, &str)]) -> std::path::PathBuf {
-    let pipeline = site.edited_pipeline(name, "chunk_days: 7", &format!("chunk_days: {chunk_days}"));
+/// Publishes the same days in a warehouse of its own, in the given ranges, with further arguments.
+fn publish(site: &Site, name: &str, arguments: &[&str], ranges: &[(&str, &str)]) -> std::path::PathBuf {
     let warehouse = site.path().join(name);
     for (from, to) in ranges {
         let set = format!("warehouse={}", warehouse.display());
-        let settle = format!("settle_days={settle}");
-        let pipeline = pipeline.to_str().unwrap();
-        site.run(&["-p", pipeline, "--set", &set, "--set", &settle, "--from", from, "--to", to]);
+        site.run(&[&["--set", &set, "--from", from, "--to", to], arguments].concat());
     }
     warehouse
 }
@@ -29,15 +26,22 @@ fn check(profile: &str, seeds: std::ops::RangeInclusive<u32>) {
             let arguments =
                 [telemetry.to_str().unwrap(), "--seed", &seed.to_string(), "--profile", profile, "--jobs", "8"];
             script(&shared.join("oracle"), "generate.py", &arguments);
-            let whole = publish(&site, "whole", settle, 7, &[(DAYS[0], DAYS[3])]);
+            let settle_days = format!("settle_days={settle}");
+            let chunks = |chunk_days, more: &[&'static str]| {
+                [&["--set", settle_days.as_str(), "--set", chunk_days], more].concat()
+            };
+            let whole = publish(&site, "whole", &chunks("chunk_days=7", &[]), &[(DAYS[0], DAYS[3])]);
             let whole = published(&whole);
             assert!(whole.values().all(|rows| !rows.is_empty()) || profile == "clean", "seed {seed}");
+            let all = [(DAYS[0], DAYS[3])];
             let daily: Vec<_> = DAYS.iter().map(|day| (*day, *day)).collect();
+            let backwards = [(DAYS[2], DAYS[3]), (DAYS[0], DAYS[1]), (DAYS[1], DAYS[2])];
             let ways = [
-                publish(&site, "daily", settle, 7, &daily),
-                publish(&site, "chunks-of-1", settle, 1, &[(DAYS[0], DAYS[3])]),
-                publish(&site, "chunks-of-3", settle, 3, &[(DAYS[0], DAYS[3])]),
-                publish(&site, "backwards", settle, 2, &[(DAYS[2], DAYS[3]), (DAYS[0], DAYS[1]), (DAYS[1], DAYS[2])]),
+                publish(&site, "daily", &chunks("chunk_days=7", &[]), &daily),
+                publish(&site, "chunks-of-1", &chunks("chunk_days=1", &["--threads", "1"]), &all),
+                publish(&site, "chunks-of-3", &chunks("chunk_days=3", &["--threads", "5"]), &all),
+                publish(&site, "little-memory", &chunks("chunk_days=2", &["--memory", "48MiB"]), &all),
+                publish(&site, "backwards", &chunks("chunk_days=2", &[]), &backwards),
             ];
             for way in ways {
                 for (table, rows) in published(&way) {
