@@ -1,16 +1,10 @@
 -- grain: one row a block of chips
--- reads: telemetry.capacity
--- why: sweeps the time line of each block once for all days of the run, each judged from its own window
+-- reads: capacity_rows
+-- why: sweeps the time line of each block once for all days of the chunk, each judged from its own window
 WITH
 block AS (
-    SELECT
-        cell,
-        accelerator,
-        block,
-        collect_capacity(
-            date, $skew_tolerance_ms, cell, accelerator, block, chips, state, start_ts, end_ts
-        ) AS collected
-    FROM telemetry.capacity
+    SELECT cell, accelerator, block, merge_collected(collected) AS collected
+    FROM capacity_rows
     GROUP BY cell, accelerator, block
 )
 SELECT cell, accelerator, book_capacity(block, collected, $rules) AS books

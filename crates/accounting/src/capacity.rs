@@ -8,7 +8,7 @@ use crate::copies::{Counted, choose};
 use crate::ends::{end_of, latest_end};
 use crate::findings::Findings;
 use crate::rows::CapacityRow;
-use crate::{AccountingError, Rules, encoding};
+use crate::{AccountingError, Rules, decoding};
 
 /// What a block had on a day, in chip-ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +28,22 @@ pub struct CapacityBooks {
     pub days: Vec<CapacityDay>,
     /// What was found about its rows on the days of the run.
     pub findings: Findings,
+    /// The days of the run of which a row that was recorded on that day says that there were chips. Ascending. No rule can
+    /// take such a day away: it must be among `days`.
+    pub told: Vec<Day>,
 }
 
 /// Books a block from its collected rows. `block` serves error messages alone.
 pub fn book_capacity(block: &str, collected: &[u8], rules: &Rules) -> Result<CapacityBooks, AccountingError> {
     let mut findings = Findings::default();
-    let rows = encoding::read_capacity(collected, rules, &mut findings)?;
-    let rows = choose(rows, rules, &mut findings);
+    let mut rows = decoding::read_capacity(&decoding::blocks(collected)?, rules, &mut findings)?;
+    choose(&mut rows, rules, &mut findings);
+    let mut told = BTreeSet::new();
     for Counted { row, .. } in rows.iter().filter(|counted| counted.counts_on_its_date()) {
+        let begin = row.recorded.midnight();
+        if latest_end(row.start, row.end, row.recorded).min(begin + MS_PER_DAY) > row.start.max(begin) {
+            told.insert(row.recorded);
+        }
         if row.end.is_none() && rules.books(row.recorded) && rules.went_on_after(Table::Capacity, row.recorded) {
             findings.count(row.recorded, Table::Capacity, Reason::StaleOpen);
         }
@@ -61,7 +69,7 @@ pub fn book_capacity(block: &str, collected: &[u8], rules: &Rules) -> Result<Cap
             days.extend(book_day(block, day, &open)?);
         }
     }
-    Ok(CapacityBooks { days, findings })
+    Ok(CapacityBooks { days, findings, told: told.into_iter().collect() })
 }
 
 /// Of the rows that are open at an instant, in the order of their starts, the last counts.

@@ -4,6 +4,8 @@
 //! some days and another for others. For a copy of date `d`, of which the next better one is of date `n`, these are the
 //! days from `d - settle_days` to the lesser of `d + settle_days` and `n - settle_days - 1`.
 
+use std::cmp::Ordering;
+
 use goodput_model::{Day, Reason};
 
 use crate::Rules;
@@ -23,54 +25,115 @@ pub struct Counted<R> {
 
 impl<R> Counted<R> {
     /// Whether this copy counts on a day.
+    #[inline]
     pub fn counts_on(&self, day: Day) -> bool {
         self.first <= day && day <= self.last
     }
 }
 
 impl<R: Recorded> Counted<R> {
+    /// A row that counts on all days whose windows hold it, as if it were the only copy.
+    #[inline]
+    pub fn alone(row: R, rules: &Rules) -> Counted<R> {
+        let date = row.recorded();
+        let first = date.plus(-rules.settle_days).max(rules.first_day());
+        let last = date.plus(rules.settle_days).min(rules.last_day());
+        Counted { row, first, last }
+    }
+
     /// Whether this copy counts on the date on which it was recorded, where findings about it belong.
     pub fn counts_on_its_date(&self) -> bool {
         self.counts_on(self.row.recorded())
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        self.row.compare_keys(&other.row).then_with(|| self.row.compare_copies(&other.row))
     }
 }
 
 /// Chooses among the copies of each row; those that count on no day of the run are left out. The rows come back in the
 /// order of their keys. The copies that do not count on their own date are counted as `duplicate` or `superseded`.
-pub fn choose<R: Recorded>(mut rows: Vec<R>, rules: &Rules, findings: &mut Findings) -> Vec<Counted<R>> {
-    rows.sort_unstable_by(|left, right| left.compare_keys(right).then_with(|| left.compare_copies(right)));
-    let mut counted: Vec<Counted<R>> = Vec::with_capacity(rows.len());
-    // Of the row at hand: the date of the copy before, and the dates of its copies that may win on their own date.
+pub fn choose<R: Recorded>(rows: &mut Vec<Counted<R>>, rules: &Rules, findings: &mut Findings) {
+    put_in_order(rows);
+    // Of the row at hand: the dates of its copies that may win on their own date.
     let mut dates: Vec<Day> = Vec::new();
     let mut previous_is_copy = false;
-    let mut rows = rows.into_iter().peekable();
-    while let Some(row) = rows.next() {
-        let date = row.recorded();
-        if !previous_is_copy {
-            dates.clear();
-        }
-        let mut last = date.plus(rules.settle_days);
-        if let Some(newer) = dates.last() {
-            last = last.min(newer.plus(-rules.settle_days - 1));
-            if rules.books(date) && last < date {
-                // Whichever copy counts on this date: the newest that its window holds.
-                let horizon = date.plus(rules.settle_days);
-                let winner = dates.iter().copied().find(|other| *other <= horizon).unwrap_or(date);
-                let reason = if winner == date { Reason::Duplicate } else { Reason::Superseded };
-                findings.count(date, R::TABLE, reason);
+    let mut superfluous = false;
+    for at in 0..rows.len() {
+        let next_is_copy = rows.get(at + 1).is_some_and(|next| rows[at].row.compare_keys(&next.row).is_eq());
+        if previous_is_copy || next_is_copy {
+            let date = rows[at].row.recorded();
+            if !previous_is_copy {
+                dates.clear();
+            } else if let Some(newer) = dates.last() {
+                let last = newer.plus(-rules.settle_days - 1);
+                if rules.books(date) && last < date {
+                    // Whichever copy counts on this date: the newest that its window holds.
+                    let horizon = date.plus(rules.settle_days);
+                    let winner = dates.iter().copied().find(|other| *other <= horizon).unwrap_or(date);
+                    let reason = if winner == date { Reason::Duplicate } else { Reason::Superseded };
+                    findings.count(date, R::TABLE, reason);
+                }
+                rows[at].last = rows[at].last.min(last);
+            }
+            if dates.last() != Some(&date) {
+                dates.push(date);
             }
         }
-        previous_is_copy = rows.peek().is_some_and(|next| row.compare_keys(next).is_eq());
-        if dates.last() != Some(&date) {
-            dates.push(date);
-        }
-        let first = date.plus(-rules.settle_days).max(rules.first_day());
-        let last = last.min(rules.last_day());
-        if first <= last {
-            counted.push(Counted { row, first, last });
+        superfluous |= rows[at].last < rows[at].first;
+        previous_is_copy = next_is_copy;
+    }
+    if superfluous {
+        rows.retain(|counted| counted.first <= counted.last);
+    }
+}
+
+/// Rows out of place that are put back one by one; more of them are merged in one pass.
+const FEW: usize = 8;
+
+/// Sorts rows by their keys, the copies of a row by which of them counts.
+///
+/// Producers write in the order of time, so nearly all rows come in order; the few that do not are taken out, sorted, and
+/// put back in one pass.
+fn put_in_order<R: Recorded>(rows: &mut Vec<Counted<R>>) {
+    let number = rows.len();
+    let follows = |left: &Counted<R>, right: &Counted<R>| left.compare(right).is_le();
+    let Some(in_order) = rows.windows(2).position(|pair| !follows(&pair[0], &pair[1])) else { return };
+    let mut strays: Vec<Counted<R>> = Vec::new();
+    let rest = rows.split_off(in_order + 1);
+    rows.reserve(number - rows.len());
+    for row in rest {
+        if rows.last().is_none_or(|last| follows(last, &row)) {
+            rows.push(row);
+        } else if rows.len() < 2 || follows(&rows[rows.len() - 2], &row) {
+            // Either of the two may be out of place; the one before is, if this one follows what came before that.
+            strays.extend(rows.pop());
+            rows.push(row);
+        } else {
+            strays.push(row);
         }
     }
-    counted
+    if strays.len() <= FEW {
+        for stray in strays {
+            let place = rows.partition_point(|row| follows(row, &stray));
+            rows.insert(place, stray);
+        }
+    } else if strays.len() > number / 4 {
+        rows.append(&mut strays);
+        rows.sort_unstable_by(Counted::compare);
+    } else {
+        strays.sort_unstable_by(Counted::compare);
+        let mut strays = strays.into_iter().peekable();
+        let mut ordered = Vec::with_capacity(number);
+        for row in rows.drain(..) {
+            while let Some(stray) = strays.next_if(|stray| stray.compare(&row).is_lt()) {
+                ordered.push(stray);
+            }
+            ordered.push(row);
+        }
+        ordered.extend(strays);
+        *rows = ordered;
+    }
 }
 
 #[cfg(test)]
@@ -100,14 +163,35 @@ mod tests {
             down: false,
         });
         let mut findings = Findings::default();
-        let mut days: Vec<_> = choose(rows.collect(), &rules, &mut findings)
-            .into_iter()
-            .map(|counted| (counted.row.chips, counted.first.0, counted.last.0))
-            .collect();
+        let mut rows: Vec<_> = rows.map(|row| Counted::alone(row, &rules)).collect();
+        choose(&mut rows, &rules, &mut findings);
+        let mut days: Vec<_> =
+            rows.into_iter().map(|counted| (counted.row.chips, counted.first.0, counted.last.0)).collect();
         days.sort_unstable();
         assert_eq!(days, expected, "{copies:?}");
         let findings: Vec<_> = findings.iter().map(|(day, _, reason, _)| (day.0, reason)).collect();
         assert_eq!(findings, found, "{copies:?}");
+    }
+
+    #[test]
+    fn rows_are_put_in_order_however_they_come() {
+        let mut orders: Vec<Vec<i64>> = vec![vec![], vec![1], vec![1, 2, 3], vec![3, 2, 1], vec![9, 1, 2, 3, 4, 5]];
+        orders.push(vec![1, 2, 9, 3, 4, 5, 0, 6, 7, 8]);
+        orders.push((0..100).map(|number| number * 37 % 101).collect());
+        orders.push((0..100).chain([50, 3, 99, -1]).collect());
+        orders.push((0..100).chain((0..20).map(|number| number * 13 % 97)).collect());
+        for starts in orders {
+            let row = |start: &i64| {
+                let row = CapacityRow { recorded: Day(1), start: *start, end: None, chips: 1, down: false };
+                Counted { row, first: Day(1), last: Day(1) }
+            };
+            let mut rows: Vec<_> = starts.iter().map(row).collect();
+            put_in_order(&mut rows);
+            let found: Vec<i64> = rows.iter().map(|counted| counted.row.start).collect();
+            let mut expected = starts.clone();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{starts:?}");
+        }
     }
 
     #[test]

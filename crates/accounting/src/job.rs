@@ -4,13 +4,14 @@
 //! rows that count on it, and those alone. Days are visited in order, with the runtime rows that reach into the day kept
 //! at hand, so that a row is looked at on the days that it covers and not on all days of the run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use goodput_model::contract::UNKNOWN;
 use goodput_model::{Bucket, Day, JOB_DAY_BUCKETS, MS_PER_DAY, Reason, Table};
 
 use crate::copies::{Counted, choose};
+use crate::decoding::{Block, blocks, read_allocations, read_jobs, read_profiles, read_runtime};
 use crate::ends::{End, end_of, latest_end};
 use crate::findings::Findings;
 use crate::phases::{Stretch, decide};
@@ -19,20 +20,11 @@ use crate::progress::{Progress, StepRow};
 use crate::rows::{AllocationRow, JobRow, Phase, ProfileRow, RuntimeRow};
 use crate::rules::Accelerator;
 use crate::scheduling::{Holding, hold_largest, walk};
-use crate::{AccountingError, Rules, encoding};
+use crate::{AccountingError, Rules};
 
-/// The collected rows of one job, as [`encoding`] writes them; empty where a table has none.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CollectedJob<'a> {
-    /// Rows of `jobs`.
-    pub jobs: &'a [u8],
-    /// Rows of `allocations`.
-    pub allocations: &'a [u8],
-    /// Rows of `runtime`.
-    pub runtime: &'a [u8],
-    /// Rows of `profiles`.
-    pub profiles: &'a [u8],
-}
+/// Bytes of collected rows that are swept together, about: a job of more is swept some days at a time. A runtime row of
+/// eight bytes takes 64 while it is swept.
+const SWEPT_TOGETHER: usize = 16 << 20;
 
 /// What a job is, as a day's window tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,53 +59,92 @@ pub struct JobBooks {
     pub days: Vec<JobDay>,
     /// What was found about its rows on the days of the run.
     pub findings: Findings,
+    /// The days of the run of which an allocation, closed and recorded on that day, says that chips were held. Ascending.
+    /// No rule can take such a day away: it must be among `days`.
+    pub told: Vec<Day>,
 }
 
-/// Books a job. `job_id` serves error messages alone.
-pub fn book_job(job_id: &str, collected: CollectedJob<'_>, rules: &Rules) -> Result<JobBooks, AccountingError> {
-    let mut findings = Findings::default();
-    let jobs = encoding::read_jobs(collected.jobs, rules, &mut findings)?;
-    let allocations = encoding::read_allocations(collected.allocations, rules, &mut findings)?;
-    let runtime = encoding::read_runtime(collected.runtime, rules, &mut findings)?;
-    let profiles = encoding::read_profiles(collected.profiles, rules, &mut findings)?;
-    let rows = JobRows {
-        jobs: choose(jobs, rules, &mut findings),
-        allocations: choose(allocations, rules, &mut findings),
-        runtime: choose(runtime, rules, &mut findings),
-        profiles: choose(profiles, rules, &mut findings),
-    };
-    let mut days = Vec::new();
-    if let Some((first, last)) = rows.days() {
-        let mut ledger = Ledger::new(job_id, &rows, rules);
-        for day in first.through(last) {
-            ledger.book_day(day, &mut days, &mut findings)?;
-        }
+/// Books a job from its collected rows, those of all tables. `job_id` serves error messages alone.
+pub fn book_job(job_id: &str, collected: &[u8], rules: &Rules) -> Result<JobBooks, AccountingError> {
+    book_job_in_portions(job_id, collected, rules, SWEPT_TOGETHER)
+}
+
+/// Books a job as many days at a time as `most_bytes` of collected rows allow, but at least one.
+pub fn book_job_in_portions(
+    job_id: &str,
+    collected: &[u8],
+    rules: &Rules,
+    most_bytes: usize,
+) -> Result<JobBooks, AccountingError> {
+    let mut blocks = blocks(collected)?;
+    blocks.retain(|block| rules.reads(block.recorded));
+    let mut books = JobBooks::default();
+    if blocks.iter().map(Block::len).sum::<usize>() <= most_bytes {
+        sweep(job_id, &blocks, rules, &mut books)?;
+        return Ok(books);
     }
-    Ok(JobBooks { days, findings })
+    // The figures of a day are a function of its window alone, so days can be swept in any portions.
+    let mut from = rules.first_day();
+    while from <= rules.last_day() {
+        let mut portion = rules.for_days(from, from);
+        while portion.last_day() < rules.last_day() {
+            let more = rules.for_days(from, portion.last_day().plus(1));
+            let read = blocks.iter().filter(|block| more.reads(block.recorded));
+            if read.map(Block::len).sum::<usize>() > most_bytes {
+                break;
+            }
+            portion = more;
+        }
+        let read: Vec<Block<'_>> = blocks.iter().filter(|block| portion.reads(block.recorded)).copied().collect();
+        sweep(job_id, &read, &portion, &mut books)?;
+        from = portion.last_day().plus(1);
+    }
+    Ok(books)
+}
+
+/// Sweeps the time line of a job over the days of some rules.
+fn sweep(
+    job_id: &str,
+    blocks: &[Block<'_>],
+    rules: &Rules,
+    JobBooks { days, findings, told }: &mut JobBooks,
+) -> Result<(), AccountingError> {
+    let mut rows = JobRows {
+        jobs: read_jobs(blocks, rules, findings)?,
+        allocations: read_allocations(blocks, rules, findings)?,
+        runtime: read_runtime(blocks, rules, findings)?,
+        profiles: read_profiles(blocks, rules, findings)?,
+    };
+    choose(&mut rows.jobs, rules, findings);
+    choose(&mut rows.allocations, rules, findings);
+    choose(&mut rows.runtime, rules, findings);
+    choose(&mut rows.profiles, rules, findings);
+    told.extend(rows.told());
+    let mut ledger = Ledger::new(job_id, &rows, rules);
+    let Some((first, last)) = ledger.days() else { return Ok(()) };
+    for day in first.max(rules.first_day()).through(last.min(rules.last_day())) {
+        ledger.book_day(day, days, findings)?;
+    }
+    Ok(())
 }
 
 /// The rows of a job that count on some day of the run.
-struct JobRows {
-    jobs: Vec<Counted<JobRow>>,
-    allocations: Vec<Counted<AllocationRow>>,
+struct JobRows<'a> {
+    jobs: Vec<Counted<JobRow<'a>>>,
+    allocations: Vec<Counted<AllocationRow<'a>>>,
     runtime: Vec<Counted<RuntimeRow>>,
-    profiles: Vec<Counted<ProfileRow>>,
+    profiles: Vec<Counted<ProfileRow<'a>>>,
 }
 
-impl JobRows {
-    /// The first and the last day on which any row counts.
-    fn days(&self) -> Option<(Day, Day)> {
-        fn span<R>(rows: &[Counted<R>]) -> Option<(Day, Day)> {
-            let first = rows.iter().map(|counted| counted.first).min()?;
-            let last = rows.iter().map(|counted| counted.last).max()?;
-            Some((first, last))
-        }
-        // Profiles alone book nothing, and nothing more is found about them.
-        let spans = [span(&self.jobs), span(&self.allocations), span(&self.runtime)];
-        spans
-            .into_iter()
-            .flatten()
-            .reduce(|(first, last), (other_first, other_last)| (first.min(other_first), last.max(other_last)))
+impl JobRows<'_> {
+    /// The days of which an allocation that counts there, closed and recorded on that day, says that chips were held.
+    fn told(&self) -> BTreeSet<Day> {
+        let says = |counted: &&Counted<AllocationRow<'_>>| {
+            let (row, begin) = (&counted.row, counted.row.recorded.midnight());
+            let overlap = |end: i64| end.min(begin + MS_PER_DAY) > row.start.max(begin);
+            counted.counts_on_its_date() && row.end.is_some_and(overlap)
+        };
+        self.allocations.iter().filter(says).map(|counted| counted.row.recorded).collect()
     }
 }
 
@@ -129,38 +160,39 @@ struct Attempt {
 struct Ledger<'a> {
     job_id: &'a str,
     rules: &'a Rules,
-    rows: &'a JobRows,
+    rows: &'a JobRows<'a>,
     /// The job's pools, in order; and for each allocation row its pool.
     pools: Vec<(Arc<str>, Arc<str>)>,
     pool_of: Vec<usize>,
     progress: Progress<'a>,
-    /// Positions of runtime rows by the date on which they were recorded, for what is found about them.
-    recorded: Vec<(Day, usize)>,
+    /// The positions of the runtime rows about which something may be found, by the date on which they were recorded.
+    doubtful: Vec<(Day, usize)>,
     /// The next runtime row, in the order of starts, that the days so far did not reach.
     next: usize,
     /// Positions of the runtime rows that reach into the day at hand or begin on it.
     at_hand: Vec<usize>,
+    /// What each attempt of the day at hand did.
+    telemetry: Vec<Telemetry>,
+    /// The step rows of the day at hand whose progress may not have survived.
+    threatened: Vec<StepRow>,
     unknown: Arc<JobAttributes>,
     /// The attributes that the jobs row at this position gives.
     attributes: Option<(usize, Arc<JobAttributes>)>,
 }
 
 impl<'a> Ledger<'a> {
-    fn new(job_id: &'a str, rows: &'a JobRows, rules: &'a Rules) -> Ledger<'a> {
+    fn new(job_id: &'a str, rows: &'a JobRows<'a>, rules: &'a Rules) -> Ledger<'a> {
         let mut pools: Vec<(Arc<str>, Arc<str>)> = Vec::new();
         let mut pool_of = Vec::with_capacity(rows.allocations.len());
         let mut position_of: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for Counted { row, .. } in &rows.allocations {
-            let names = (row.cell.as_str(), row.accelerator.as_str());
+            let names = (row.cell, row.accelerator);
             let position = *position_of.entry(names).or_insert_with(|| {
                 pools.push((names.0.into(), names.1.into()));
                 pools.len() - 1
             });
             pool_of.push(position);
         }
-        let mut recorded: Vec<_> =
-            rows.runtime.iter().enumerate().map(|(position, counted)| (counted.row.recorded, position)).collect();
-        recorded.sort_unstable();
         let unknown: Arc<str> = UNKNOWN.into();
         Ledger {
             job_id,
@@ -169,9 +201,11 @@ impl<'a> Ledger<'a> {
             pools,
             pool_of,
             progress: Progress::new(&rows.runtime),
-            recorded,
+            doubtful: doubtful(rows),
             next: 0,
             at_hand: Vec::new(),
+            telemetry: Vec::new(),
+            threatened: Vec::new(),
             unknown: Arc::new(JobAttributes {
                 chips_required: 0,
                 size_class: Arc::clone(&unknown),
@@ -179,6 +213,22 @@ impl<'a> Ledger<'a> {
             }),
             attributes: None,
         }
+    }
+
+    /// The first and the last day on which anything can be booked or found: those that an allocation reaches, on which the
+    /// job is open, or on which a row was recorded of which something may be found. `None` if there is no such day.
+    fn days(&self) -> Option<(Day, Day)> {
+        let span = |recorded: Day, start: i64, end: Option<i64>| {
+            let last = Day::of_instant(latest_end(start, end, recorded));
+            (recorded.min(Day::of_instant(start)), recorded.max(last))
+        };
+        let jobs = self.rows.jobs.iter().map(|Counted { row, .. }| span(row.recorded, row.submit, row.end));
+        let allocations =
+            self.rows.allocations.iter().map(|Counted { row, .. }| span(row.recorded, row.start, row.end));
+        let doubtful = self.doubtful.iter().map(|(recorded, _)| (*recorded, *recorded));
+        jobs.chain(allocations)
+            .chain(doubtful)
+            .reduce(|(first, last), (other_first, other_last)| (first.min(other_first), last.max(other_last)))
     }
 
     /// Books one day; the days come in order.
@@ -201,9 +251,9 @@ impl<'a> Ledger<'a> {
         let attributes = self.attributes(job_position);
         let mut booked = DayBooks::new(self.pools.len());
         let holdings = self.holdings(day, &held, &ends);
-        let stretches = self.stretches(day, &attempts, job);
+        self.see_attempts(day, &attempts, job);
         for (attempt, holdings) in &holdings {
-            let telemetry = stretches.get(attempt);
+            let telemetry = find_attempt(&attempts, *attempt).and_then(|position| self.telemetry.get(position));
             booked.book_attempt(holdings, telemetry, attributes.chips_required);
         }
         if let Some(job) = job {
@@ -213,7 +263,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// The ends of the day's allocations, and the attempts that they make, in order.
-    fn end_allocations(&self, held: &[usize], job: Option<&JobRow>) -> (Vec<Attempt>, Vec<End>) {
+    fn end_allocations(&self, held: &[usize], job: Option<&JobRow<'_>>) -> (Vec<Attempt>, Vec<End>) {
         let mut attempts: Vec<Attempt> = Vec::new();
         // Rows are in the order of their keys, so those of one attempt stand together.
         for position in held {
@@ -242,7 +292,7 @@ impl<'a> Ledger<'a> {
         (attempts, ends)
     }
 
-    fn find_stale_job(&self, day: Day, job: Option<&JobRow>, findings: &mut Findings) {
+    fn find_stale_job(&self, day: Day, job: Option<&JobRow<'_>>, findings: &mut Findings) {
         if job.is_some_and(|job| job.recorded == day && job.end.is_none()) && self.rules.went_on_after(Table::Jobs, day)
         {
             findings.count(day, Table::Jobs, Reason::StaleOpen);
@@ -252,7 +302,7 @@ impl<'a> Ledger<'a> {
     fn find_about_allocations(
         &self,
         day: Day,
-        job: Option<&JobRow>,
+        job: Option<&JobRow<'_>>,
         held: &[usize],
         ends: &[End],
         findings: &mut Findings,
@@ -271,14 +321,14 @@ impl<'a> Ledger<'a> {
     }
 
     fn find_about_runtime(&self, day: Day, attempts: &[Attempt], findings: &mut Findings) {
-        let first = self.recorded.partition_point(|(recorded, _)| *recorded < day);
-        let recorded_today = self.recorded[first..].iter().take_while(|(recorded, _)| *recorded == day);
+        let first = self.doubtful.partition_point(|(recorded, _)| *recorded < day);
+        let recorded_today = self.doubtful[first..].iter().take_while(|(recorded, _)| *recorded == day);
         for (_, position) in recorded_today {
             let counted = &self.rows.runtime[*position];
             if !counted.counts_on(day) {
                 continue;
             }
-            let attempt = find_attempt(attempts, counted.row.attempt);
+            let attempt = find_attempt(attempts, counted.row.attempt).map(|position| &attempts[position]);
             if attempt.is_none() {
                 findings.count(day, Table::Runtime, Reason::OrphanRuntime);
             }
@@ -290,7 +340,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn runtime_end(&self, row: &RuntimeRow, attempt: Option<&Attempt>) -> End {
-        end_of(row.start, row.end, row.recorded, attempt.map(|attempt| attempt.latest_end))
+        end_of(row.start, row.end(), row.recorded, attempt.map(|attempt| attempt.latest_end))
     }
 
     /// Takes up the runtime rows that reach into the day or begin on it, and lays down those that lie before it.
@@ -305,7 +355,7 @@ impl<'a> Ledger<'a> {
         }
         self.at_hand.retain(|position| {
             let row = &rows[*position].row;
-            row.start >= begin || latest_end(row.start, row.end, row.recorded) > begin
+            row.start >= begin || latest_end(row.start, row.end(), row.recorded) > begin
         });
     }
 
@@ -338,48 +388,59 @@ impl<'a> Ledger<'a> {
         holdings
     }
 
-    /// What each attempt with allocations did on the day; attempts without telemetry are absent.
-    fn stretches(&self, day: Day, attempts: &[Attempt], job: Option<&JobRow>) -> BTreeMap<i64, Vec<Stretch>> {
+    /// Finds out what each attempt with allocations did on the day.
+    fn see_attempts(&mut self, day: Day, attempts: &[Attempt], job: Option<&JobRow<'_>>) {
         let (begin, end) = (day.midnight(), day.midnight() + MS_PER_DAY);
-        let mut stretches: BTreeMap<i64, Vec<Stretch>> = BTreeMap::new();
-        let mut steps: Vec<StepRow> = Vec::new();
+        for telemetry in &mut self.telemetry {
+            telemetry.clear();
+        }
+        if self.telemetry.len() < attempts.len() {
+            self.telemetry.resize_with(attempts.len(), Telemetry::default);
+        }
+        self.threatened.clear();
+        let cut = self.progress.cut_of_unclean_end(job, day);
+        // Rows of one attempt come one after the other.
+        let mut last_found: Option<(i64, Option<usize>)> = None;
         for position in &self.at_hand {
             let counted = &self.rows.runtime[*position];
             let row = &counted.row;
-            let Some(attempt) = find_attempt(attempts, row.attempt).filter(|_| counted.counts_on(day)) else {
-                continue;
+            let found = match last_found {
+                Some((attempt, found)) if attempt == row.attempt => found,
+                _ => find_attempt(attempts, row.attempt),
             };
-            let row_end = self.runtime_end(row, Some(attempt)).at;
+            last_found = Some((row.attempt, found));
+            let Some(attempt) = found.filter(|_| counted.counts_on(day)) else { continue };
+            let row_end = self.runtime_end(row, Some(&attempts[attempt])).at;
             if row.start < begin && row_end <= begin {
                 continue;
             }
-            let of_attempt = stretches.entry(row.attempt).or_default();
-            if row.phase == Phase::Step {
-                steps.push(StepRow { position: *position, end: row_end, productive_until: row_end });
+            let telemetry = &mut self.telemetry[attempt];
+            telemetry.is_there = true;
+            if row.phase == Phase::Step && self.progress.is_threatened(*position, cut) {
+                let (position, productive_until) = (*position, row_end);
+                self.threatened.push(StepRow { position, attempt, end: row_end, productive_until });
             } else {
-                let stretch = Stretch::of_phase(&row.phase, row.start, row_end);
-                of_attempt.extend(stretch.and_then(|stretch| stretch.clipped(begin, end)));
+                let stretch = Stretch::of_phase(row.phase, row.start, row_end);
+                telemetry.stretches.extend(stretch.and_then(|stretch| stretch.clipped(begin, end)));
             }
         }
-        let cut = self.progress.cut_of_unclean_end(job, day);
-        self.progress.settle(&mut steps, day, cut, self.rules);
-        for step in steps {
+        self.progress.settle(&mut self.threatened, day, cut, self.rules);
+        for step in &self.threatened {
             let row = &self.rows.runtime[step.position].row;
             let parts = [
                 Stretch::of_bucket(Bucket::Productive, row.start, step.productive_until),
                 Stretch::of_bucket(Bucket::Lost, step.productive_until, step.end),
             ];
             let parts = parts.into_iter().flatten().filter_map(|part| part.clipped(begin, end));
-            stretches.entry(row.attempt).or_default().extend(parts);
+            self.telemetry[step.attempt].stretches.extend(parts);
         }
-        for of_attempt in stretches.values_mut() {
-            decide(of_attempt);
+        for telemetry in &mut self.telemetry {
+            decide(&mut telemetry.stretches);
         }
-        stretches
     }
 
     /// Ideal and measured time of the day's steps; `None` if no row has a usable prediction.
-    fn program_times(&self, day: Day, job: Option<&JobRow>) -> Option<ProgramTimes> {
+    fn program_times(&self, day: Day, job: Option<&JobRow<'_>>) -> Option<ProgramTimes> {
         let mut times: Option<ProgramTimes> = None;
         for Counted { row, .. } in self.rows.profiles.iter().filter(|counted| counted.counts_on(day)) {
             if day_of(row) != day {
@@ -399,7 +460,7 @@ impl<'a> Ledger<'a> {
     fn chip_of_attempt(&self, day: Day, attempt: i64) -> Option<&'a Accelerator> {
         let of_attempt = self.rows.allocations.iter().filter(|counted| counted.counts_on(day));
         let mut kinds =
-            of_attempt.filter(|counted| counted.row.attempt == attempt).map(|counted| counted.row.accelerator.as_str());
+            of_attempt.filter(|counted| counted.row.attempt == attempt).map(|counted| counted.row.accelerator);
         let kind = kinds.next()?;
         kinds.all(|other| other == kind).then(|| self.rules.accelerator_on(kind, day)).flatten()
     }
@@ -413,7 +474,7 @@ impl<'a> Ledger<'a> {
         let attributes = Arc::new(JobAttributes {
             chips_required: row.chips_required,
             size_class: self.rules.size_class(row.chips_required).unwrap_or(UNKNOWN).into(),
-            axes: row.axes.iter().map(|axis| axis.as_deref().unwrap_or(UNKNOWN).into()).collect(),
+            axes: row.axes.iter().map(|axis| axis.unwrap_or(UNKNOWN).into()).collect(),
         });
         self.attributes = Some((position, Arc::clone(&attributes)));
         attributes
@@ -423,7 +484,7 @@ impl<'a> Ledger<'a> {
     fn write_day(
         &self,
         day: Day,
-        job: Option<&JobRow>,
+        job: Option<&JobRow<'_>>,
         booked: DayBooks,
         attributes: &Arc<JobAttributes>,
         books: &mut Vec<JobDay>,
@@ -433,7 +494,7 @@ impl<'a> Ledger<'a> {
         if booked.queued > 0 {
             let mut chip_ms = [0; JOB_DAY_BUCKETS.len()];
             chip_ms[Bucket::Queued.index()] = i64::try_from(booked.queued).map_err(|_| overflow())?;
-            let accelerator = job.and_then(|job| job.accelerator.as_deref()).map(Arc::from);
+            let accelerator = job.and_then(|job| job.accelerator).map(Arc::from);
             books.push(JobDay { day, cell: None, accelerator, chip_ms, attributes: Arc::clone(attributes) });
         }
         let mut times: Option<Option<ProgramTimes>> = None;
@@ -463,9 +524,49 @@ impl<'a> Ledger<'a> {
     }
 }
 
-fn find_attempt(attempts: &[Attempt], attempt: i64) -> Option<&Attempt> {
-    let position = attempts.binary_search_by_key(&attempt, |attempt| attempt.attempt).ok()?;
-    attempts.get(position)
+/// The position of an attempt among those of a day.
+fn find_attempt(attempts: &[Attempt], attempt: i64) -> Option<usize> {
+    attempts.binary_search_by_key(&attempt, |attempt| attempt.attempt).ok()
+}
+
+/// What an attempt did on a day.
+#[derive(Debug, Default)]
+struct Telemetry {
+    /// Whether any row says something about the day, though it be an empty one.
+    is_there: bool,
+    stretches: Vec<Stretch>,
+}
+
+impl Telemetry {
+    fn clear(&mut self) {
+        self.is_there = false;
+        self.stretches.clear();
+    }
+}
+
+/// The runtime rows about which something may be found: those that are open, and those of which it is not plain that the
+/// window of their date holds an allocation of their attempt. By date.
+fn doubtful(rows: &JobRows<'_>) -> Vec<(Day, usize)> {
+    // Attempt -> the days on which allocations of it count, if they are days on end. Rows are in the order of attempts.
+    let mut spans: Vec<(i64, Option<(Day, Day)>)> = Vec::new();
+    for Counted { row, first, last } in &rows.allocations {
+        match spans.last_mut().filter(|(attempt, _)| *attempt == row.attempt) {
+            None => spans.push((row.attempt, Some((*first, *last)))),
+            Some((_, span)) => {
+                *span = span
+                    .filter(|(begin, end)| *first <= end.plus(1) && *begin <= last.plus(1))
+                    .map(|(begin, end)| (begin.min(*first), end.max(*last)));
+            }
+        }
+    }
+    let is_plain = |row: &RuntimeRow| {
+        let span = spans.binary_search_by_key(&row.attempt, |(attempt, _)| *attempt).ok().and_then(|at| spans[at].1);
+        row.end().is_some() && span.is_some_and(|(first, last)| first <= row.recorded && row.recorded <= last)
+    };
+    let doubtful = rows.runtime.iter().enumerate().filter(|(_, counted)| !is_plain(&counted.row));
+    let mut doubtful: Vec<_> = doubtful.map(|(position, counted)| (counted.row.recorded, position)).collect();
+    doubtful.sort_unstable();
+    doubtful
 }
 
 /// What is booked on one day, before it is known to fit into 64 bits.
@@ -481,39 +582,39 @@ impl DayBooks {
     }
 
     /// Books what an attempt held; `telemetry` is what it did, `None` if it left no word on the day.
-    fn book_attempt(&mut self, holdings: &[Holding], telemetry: Option<&Vec<Stretch>>, chips_required: i64) {
-        let stretches = telemetry.map_or(&[][..], Vec::as_slice);
+    fn book_attempt(&mut self, holdings: &[Holding], telemetry: Option<&Telemetry>, chips_required: i64) {
+        let telemetry = telemetry.filter(|telemetry| telemetry.is_there);
+        let stretches = telemetry.map_or(&[][..], |telemetry| telemetry.stretches.as_slice());
         let when_nothing_is_open = if telemetry.is_some() { Bucket::Stall } else { Bucket::Unobserved };
         let mut next = 0;
         let pools = &mut self.pools;
         walk(holdings, pools.len(), |begin, end, chips_in, held| {
-            let mut book = |bucket: Bucket, ms: i64| {
-                for (booked, chips) in pools.iter_mut().zip(chips_in) {
-                    booked[bucket.index()] += chips * i128::from(ms);
-                }
-            };
+            let mut ms_of = [0_i64; JOB_DAY_BUCKETS.len()];
             if held < i128::from(chips_required) {
-                book(Bucket::Partial, end - begin);
-                return;
+                ms_of[Bucket::Partial.index()] = end - begin;
+            } else {
+                ms_of[Bucket::Allocated.index()] = end - begin;
+                let mut unaccounted = end - begin;
+                while stretches.get(next).is_some_and(|stretch| stretch.end <= begin) {
+                    next += 1;
+                }
+                for stretch in stretches[next..].iter().take_while(|stretch| stretch.begin < end) {
+                    let ms = stretch.end.min(end) - stretch.begin.max(begin);
+                    ms_of[stretch.bucket().index()] += ms;
+                    unaccounted -= ms;
+                }
+                ms_of[when_nothing_is_open.index()] += unaccounted;
             }
-            book(Bucket::Allocated, end - begin);
-            let mut unaccounted = end - begin;
-            while stretches.get(next).is_some_and(|stretch| stretch.end <= begin) {
-                next += 1;
-            }
-            for stretch in stretches[next..].iter().take_while(|stretch| stretch.begin < end) {
-                let ms = stretch.end.min(end) - stretch.begin.max(begin);
-                book(stretch.bucket(), ms);
-                unaccounted -= ms;
-            }
-            if unaccounted > 0 {
-                book(when_nothing_is_open, unaccounted);
+            for (booked, chips) in pools.iter_mut().zip(chips_in).filter(|(_, chips)| **chips != 0) {
+                for (booked, ms) in booked.iter_mut().zip(ms_of) {
+                    *booked += chips * i128::from(ms);
+                }
             }
         });
     }
 
     /// Books the chips that a job asked for and did not hold while it was open.
-    fn book_queue(&mut self, day: Day, job: &JobRow, holdings: &[(i64, Vec<Holding>)]) {
+    fn book_queue(&mut self, day: Day, job: &JobRow<'_>, holdings: &[(i64, Vec<Holding>)]) {
         let (begin, end) = (day.midnight(), day.midnight() + MS_PER_DAY);
         let begin = job.submit.max(begin);
         let end = end_of(job.submit, job.end, job.recorded, None).at.min(end);

@@ -8,8 +8,10 @@
 //! |---|---|
 //! | [`rules`] | the settings and facts of a run on which figures depend |
 //! | [`validity`] | contract: quarantine, plausibility and clocks |
+//! | [`raw`] | rows as they were read, and what is wrong with them |
 //! | [`rows`] | the valid rows; their order among copies |
 //! | [`encoding`] | the rows of a job as bytes: partial results that merge by concatenation |
+//! | [`decoding`] | the bytes as rows again |
 //! | [`copies`] | contract: which copy of a row counts, on which days |
 //! | [`ends`] | section 1: ends of open rows |
 //! | [`scheduling`] | section 2: chips held at an instant |
@@ -21,6 +23,7 @@
 
 pub mod capacity;
 pub mod copies;
+pub mod decoding;
 pub mod encoding;
 pub mod ends;
 pub mod findings;
@@ -28,6 +31,7 @@ pub mod job;
 pub mod phases;
 pub mod program;
 pub mod progress;
+pub mod raw;
 pub mod rows;
 pub mod rules;
 pub mod scheduling;

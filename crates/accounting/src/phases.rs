@@ -30,7 +30,7 @@ pub struct Stretch {
 
 impl Stretch {
     /// A stretch of a phase other than `step`; `None` for phases that take no chip-time and for empty ones.
-    pub fn of_phase(phase: &Phase, begin: i64, end: i64) -> Option<Stretch> {
+    pub fn of_phase(phase: Phase, begin: i64, end: i64) -> Option<Stretch> {
         let bucket = match phase {
             Phase::Restore => Bucket::Restore,
             Phase::Compile => Bucket::Compile,
@@ -65,31 +65,58 @@ impl Stretch {
 
 /// Makes of stretches that may overlap ones that do not, in the order of time: at each instant the first that decides.
 pub fn decide(stretches: &mut Vec<Stretch>) {
-    stretches.sort_unstable_by_key(|stretch| (stretch.begin, stretch.end));
+    // Nearly all come in order: a stable sort sees that at once.
+    stretches.sort_by_key(|stretch| (stretch.begin, stretch.end));
     if stretches.windows(2).all(|pair| pair[0].end <= pair[1].begin) {
         return;
     }
-    let mut edges: Vec<(i64, usize, bool)> = Vec::with_capacity(2 * stretches.len());
-    for stretch in stretches.iter() {
+    let given = std::mem::take(stretches);
+    stretches.reserve(2 * given.len());
+    let mut edges: Vec<(i64, usize, bool)> = Vec::new();
+    // Stretches that are open together are looked at together.
+    let mut rest = given.as_slice();
+    while let Some(first) = rest.first() {
+        let (mut number, mut end) = (1, first.end);
+        while let Some(next) = rest.get(number).filter(|next| next.begin < end) {
+            end = end.max(next.end);
+            number += 1;
+        }
+        let (together, behind) = rest.split_at(number);
+        match together {
+            [alone] => append(*alone, stretches),
+            _ => decide_together(together, &mut edges, stretches),
+        }
+        rest = behind;
+    }
+}
+
+/// Decides among stretches that are open together.
+fn decide_together(given: &[Stretch], edges: &mut Vec<(i64, usize, bool)>, decided: &mut Vec<Stretch>) {
+    edges.clear();
+    for stretch in given {
         edges.push((stretch.begin, stretch.rank, true));
         edges.push((stretch.end, stretch.rank, false));
     }
     edges.sort_unstable_by_key(|(at, _, _)| *at);
-    stretches.clear();
     let mut open = [0_u32; DECIDING.len()];
     let mut since = i64::MIN;
-    for (at, rank, begins) in edges {
+    for (at, rank, begins) in edges.drain(..) {
         if at > since {
             if let Some(rank) = open.iter().position(|number| *number > 0) {
-                match stretches.last_mut().filter(|last| last.end == since && last.rank == rank) {
-                    Some(last) => last.end = at,
-                    None => stretches.push(Stretch { begin: since, end: at, rank }),
-                }
+                append(Stretch { begin: since, end: at, rank }, decided);
             }
             since = at;
         }
         // Edges of one instant come in any order: an end may precede its own begin only if the stretch is empty, and none is.
         if begins { open[rank] += 1 } else { open[rank] -= 1 }
+    }
+}
+
+/// Appends a stretch, or lengthens the last one if it goes on with it.
+fn append(stretch: Stretch, decided: &mut Vec<Stretch>) {
+    match decided.last_mut().filter(|last| last.end == stretch.begin && last.rank == stretch.rank) {
+        Some(last) => last.end = stretch.end,
+        None => decided.push(stretch),
     }
 }
 

@@ -17,14 +17,35 @@ use crate::validity::is_usable_time;
 pub struct ProgramTimes {
     ideal: BigUint,
     measured: BigUint,
+    unit: Unit,
 }
+
+/// What times are counted in: the quotient of two sums does not depend on it, as long as nothing is less than one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Unit {
+    /// 2^-[`FINE`] µs: exact for every float of at least 2^-76, far less than any step takes.
+    #[default]
+    Fine,
+    /// 2^-[`FINEST`] µs, the least that a float can tell apart: exact for every float, but long.
+    Finest,
+}
+
+const FINE: u64 = 128;
+const FINEST: u64 = 1074;
+const MANTISSA_BITS: u64 = 52;
 
 impl ProgramTimes {
     /// Adds the steps of a profile row with a usable prediction. Times are positive and finite.
     pub fn add(&mut self, steps: i64, ideal_us: f64, measured_us: f64) {
+        let is_tiny = |us: f64| exponent(us) <= FINEST - FINE;
+        if self.unit == Unit::Fine && (is_tiny(ideal_us) || is_tiny(measured_us)) {
+            self.unit = Unit::Finest;
+            self.ideal <<= FINEST - FINE;
+            self.measured <<= FINEST - FINE;
+        }
         let steps = BigUint::from(steps.unsigned_abs());
-        self.ideal += exact(ideal_us) * &steps;
-        self.measured += exact(measured_us) * &steps;
+        self.ideal += exact(ideal_us, self.unit) * &steps;
+        self.measured += exact(measured_us, self.unit) * &steps;
     }
 
     /// The floor of `productive` x ideal / measured; `None` if it exceeds 64 bits.
@@ -34,21 +55,29 @@ impl ProgramTimes {
     }
 }
 
-/// A positive, finite float as an integer in units of 2^-1074, the least that a float can tell apart.
-fn exact(value: f64) -> BigUint {
-    const MANTISSA_BITS: u64 = 52;
-    let bits = value.to_bits();
-    let (exponent, fraction) = ((bits >> MANTISSA_BITS) & 0x7ff, bits & ((1 << MANTISSA_BITS) - 1));
+/// The exponent of a positive, finite float as its bits have it: 1 for the least power of two with all digits, 2^-1022.
+fn exponent(value: f64) -> u64 {
+    (value.to_bits() >> MANTISSA_BITS) & 0x7ff
+}
+
+/// A positive, finite float as an integer number of units.
+fn exact(value: f64, unit: Unit) -> BigUint {
+    let fraction = value.to_bits() & ((1 << MANTISSA_BITS) - 1);
+    let exponent = exponent(value);
     if exponent == 0 {
         return BigUint::from(fraction);
     }
-    BigUint::from(fraction | 1 << MANTISSA_BITS) << (exponent - 1)
+    let mantissa = BigUint::from(fraction | 1 << MANTISSA_BITS);
+    match unit {
+        Unit::Finest => mantissa << (exponent - 1),
+        Unit::Fine => mantissa << (exponent - 1 - (FINEST - FINE)),
+    }
 }
 
 /// The ideal time of a step (µs): as recorded, or what the model supplies; `None` if neither knows.
 ///
 /// `chip` is what the attempt's chips can do on the day, `None` if that is not known or not one kind.
-pub fn ideal_step_time(row: &ProfileRow, model: IdealModel, chips: i64, chip: Option<&Accelerator>) -> Option<f64> {
+pub fn ideal_step_time(row: &ProfileRow<'_>, model: IdealModel, chips: i64, chip: Option<&Accelerator>) -> Option<f64> {
     if row.predicted_step_time_us.is_some() {
         return row.predicted_step_time_us;
     }
@@ -56,7 +85,7 @@ pub fn ideal_step_time(row: &ProfileRow, model: IdealModel, chips: i64, chip: Op
         return None;
     }
     let chip = chip?;
-    let peak = *chip.peak_flops.get(row.precision.as_deref()?)?;
+    let peak = *chip.peak_flops.get(row.precision?)?;
     let chips = chips as f64;
     let compute_us = row.flops_per_step? / (chips * peak) * 1e6;
     let ideal_us = match model {
@@ -73,7 +102,7 @@ pub fn ideal_step_time(row: &ProfileRow, model: IdealModel, chips: i64, chip: Op
 }
 
 /// The day to which a profile row belongs.
-pub fn day_of(row: &ProfileRow) -> Day {
+pub fn day_of(row: &ProfileRow<'_>) -> Day {
     Day::of_instant(row.start)
 }
 
@@ -92,6 +121,9 @@ mod tests {
             (&[(1, 1e12, 1e-3)], 10, Some(9_999_999_999_999_999)), // as floats: 1e-3 is a little more than a thousandth
             (&[(1, 1e12, 5e-324)], 1, None),
             (&[(i64::MAX, 1.5, 3.0), (1, 1e9, 1e9)], 1000, Some(500)),
+            (&[(1, 1.0, 2.0), (1, 1e-30, 1e-30), (1, 5e-324, 5e-324)], 1_000_000, Some(500_000)),
+            (&[(7, 1.5e-23, 3e-23)], 10, Some(5)), // about the least that the coarser unit can count
+            (&[(7, 1.3e-23, 2.6e-23), (3, 1.0, 2.0)], 10, Some(5)),
         ];
         for (rows, productive, expected) in cases {
             let mut times = ProgramTimes::default();

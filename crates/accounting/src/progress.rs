@@ -13,11 +13,13 @@ use crate::Rules;
 use crate::copies::Counted;
 use crate::rows::{JobRow, RuntimeRow};
 
-/// A step row on a day.
+/// A step row on a day whose progress may not have survived.
 #[derive(Debug, Clone, Copy)]
 pub struct StepRow {
     /// Its position among the job's runtime rows.
     pub position: usize,
+    /// The position of its attempt among those of the day.
+    pub attempt: usize,
     /// When it ends in the day's window (ms).
     pub end: i64,
     /// Until when it is productive (ms); lost from there.
@@ -45,54 +47,45 @@ impl<'a> Progress<'a> {
                 least = least.min(first);
             }
         }
-        let completed = |row: &RuntimeRow| row.phase.saves() && row.end.is_some() && row.last_step.is_some();
+        let completed = |row: &RuntimeRow| row.phase.saves() && row.end().is_some() && row.last_step().is_some();
         let checkpoints = (0..rows.len()).filter(|position| completed(&rows[*position].row)).collect();
         Progress { rows, least_behind, checkpoints }
     }
 
     /// The step with which a job that ended unclean would have gone on: behind the checkpoint that was completed last.
-    pub fn cut_of_unclean_end(&self, job: Option<&JobRow>, day: Day) -> Option<i64> {
-        if !job.is_some_and(JobRow::ended_unclean) {
+    pub fn cut_of_unclean_end(&self, job: Option<&JobRow<'_>>, day: Day) -> Option<i64> {
+        if !job.is_some_and(|job| job.ended_unclean()) {
             return None;
         }
         let saved = self.checkpoints.iter().map(|position| &self.rows[*position]);
         let saved =
-            saved.filter(|counted| counted.counts_on(day)).map(|counted| (counted.row.end, counted.row.last_step));
+            saved.filter(|counted| counted.counts_on(day)).map(|counted| (counted.row.end(), counted.row.last_step()));
         saved.max().and_then(|(_, step)| step).map(|step| step.saturating_add(1))
     }
 
-    /// Sets until when the step rows of a day are productive. They are in the order of their positions.
-    pub fn settle(&self, steps: &mut [StepRow], day: Day, cut_of_unclean_end: Option<i64>, rules: &Rules) {
-        let mut first_threatened = None;
-        for step in steps.iter_mut() {
-            step.productive_until = step.end;
-            if first_threatened.is_none() && self.is_threatened(step, cut_of_unclean_end) {
-                first_threatened = Some(step.position);
-            }
-        }
-        let Some(first_threatened) = first_threatened else { return };
+    /// Whether the progress of a step row may not have survived: some row behind it, in whichever window, or an unclean end
+    /// could cut it. Nearly all rows are safe.
+    pub fn is_threatened(&self, position: usize, cut_of_unclean_end: Option<i64>) -> bool {
+        let Some((_, last)) = self.rows[position].row.steps() else { return false };
+        self.least_behind[position] <= last || cut_of_unclean_end.is_some_and(|cut| cut <= last)
+    }
 
+    /// Sets until when the threatened step rows of a day are productive. They are in the order of their positions.
+    pub fn settle(&self, threatened: &mut [StepRow], day: Day, cut_of_unclean_end: Option<i64>, rules: &Rules) {
+        let Some(first) = threatened.first() else { return };
         let mut behind = Behind::default();
-        let later = self.later_rows(first_threatened, day, rules);
+        let later = self.later_rows(first.position, day, rules);
         let mut later = later.iter().rev().copied().peekable();
-        for step in steps.iter_mut().rev() {
-            let counted = &self.rows[step.position];
+        for step in threatened.iter_mut().rev() {
+            let row = &self.rows[step.position].row;
             while let Some(position) = later.next_if(|position| *position > step.position) {
                 behind.add(&self.rows[position].row);
             }
-            let Some((first, last)) = counted.row.steps() else { continue };
-            if !self.is_threatened(step, cut_of_unclean_end) {
-                continue;
-            }
-            let cuts = [behind.least_from(step.end), behind.least_above(counted.row.attempt), cut_of_unclean_end];
+            let Some((first, last)) = row.steps() else { continue };
+            let cuts = [behind.least_from(step.end), behind.least_above(row.attempt), cut_of_unclean_end];
             let cut = cuts.into_iter().flatten().min();
-            step.productive_until = productive_until(counted.row.start, step.end, first, last, cut);
+            step.productive_until = productive_until(row.start, step.end, first, last, cut);
         }
-    }
-
-    fn is_threatened(&self, step: &StepRow, cut_of_unclean_end: Option<i64>) -> bool {
-        let Some((_, last)) = self.rows[step.position].row.steps() else { return false };
-        self.least_behind[step.position] <= last || cut_of_unclean_end.is_some_and(|cut| cut <= last)
     }
 
     /// The positions of the numbered step rows behind a position that the day's window holds.

@@ -86,7 +86,7 @@ impl Recorded for CapacityRow {
 
 /// What a job asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobRow {
+pub struct JobRow<'a> {
     /// The date of its partition.
     pub recorded: Day,
     /// When it became eligible to run.
@@ -94,24 +94,24 @@ pub struct JobRow {
     /// When it ended for good; `None` while pending or running.
     pub end: Option<i64>,
     /// How it ended.
-    pub end_state: Option<String>,
+    pub end_state: Option<&'a str>,
     /// Chips that it must hold at once to make progress.
     pub chips_required: i64,
     /// The generation it asked for.
-    pub accelerator: Option<String>,
+    pub accelerator: Option<&'a str>,
     /// Its segment axes, in the order of the rules.
-    pub axes: Vec<Option<String>>,
+    pub axes: Vec<Option<&'a str>>,
 }
 
-impl JobRow {
+impl JobRow<'_> {
     /// Whether it ended in a way that loses what was not saved.
     pub fn ended_unclean(&self) -> bool {
         const UNCLEAN: [&str; 5] = ["failed", "preempted", "node_fail", "timeout", "out_of_memory"];
-        self.end.is_some() && self.end_state.as_deref().is_some_and(|state| UNCLEAN.contains(&state))
+        self.end.is_some() && self.end_state.is_some_and(|state| UNCLEAN.contains(&state))
     }
 }
 
-impl Recorded for JobRow {
+impl Recorded for JobRow<'_> {
     const TABLE: Table = Table::Jobs;
 
     fn recorded(&self) -> Day {
@@ -139,18 +139,18 @@ impl Recorded for JobRow {
 }
 
 /// Chips that a task of a job held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllocationRow {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocationRow<'a> {
     /// The date of its partition.
     pub recorded: Day,
     /// Which start of the job it belongs to.
     pub attempt: i64,
     /// Which part of the gang it is.
-    pub task: String,
+    pub task: &'a str,
     /// Where.
-    pub cell: String,
+    pub cell: &'a str,
     /// On what.
-    pub accelerator: String,
+    pub accelerator: &'a str,
     /// Chips held.
     pub chips: i64,
     /// When it begins.
@@ -159,19 +159,19 @@ pub struct AllocationRow {
     pub end: Option<i64>,
 }
 
-impl AllocationRow {
+impl AllocationRow<'_> {
     /// Orders by what the rows of one set of chips share: attempt, task, cell and accelerator.
     pub fn compare_chips(&self, other: &Self) -> Ordering {
-        (self.attempt, &self.task, &self.cell, &self.accelerator).cmp(&(
+        (self.attempt, self.task, self.cell, self.accelerator).cmp(&(
             other.attempt,
-            &other.task,
-            &other.cell,
-            &other.accelerator,
+            other.task,
+            other.cell,
+            other.accelerator,
         ))
     }
 }
 
-impl Recorded for AllocationRow {
+impl Recorded for AllocationRow<'_> {
     const TABLE: Table = Table::Allocations;
 
     fn recorded(&self) -> Day {
@@ -189,7 +189,7 @@ impl Recorded for AllocationRow {
 }
 
 /// The phases of the contract, those that decide in the order in which they do.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Restoring a checkpoint.
     Restore,
@@ -213,35 +213,48 @@ pub enum Phase {
     CheckpointAsync,
     /// Loading data beside the steps.
     DataAsync,
-    /// None of the contract's: counts as idle.
-    Unknown(String),
+    /// None of the contract's: counts as idle. Which one, as a number among those of the job.
+    Unknown(u32),
 }
 
 impl Phase {
     /// The phases with a code, in the order of their codes.
-    const KNOWN: [(&'static str, Phase); 11] = [
-        ("restore", Phase::Restore),
-        ("compile", Phase::Compile),
-        ("init", Phase::Init),
-        ("checkpoint", Phase::Checkpoint),
-        ("data_wait", Phase::DataWait),
-        ("idle", Phase::Idle),
-        ("eval", Phase::Eval),
-        ("step", Phase::Step),
-        ("serve", Phase::Serve),
-        ("checkpoint_async", Phase::CheckpointAsync),
-        ("data_async", Phase::DataAsync),
+    const KNOWN: [Phase; 11] = [
+        Phase::Restore,
+        Phase::Compile,
+        Phase::Init,
+        Phase::Checkpoint,
+        Phase::DataWait,
+        Phase::Idle,
+        Phase::Eval,
+        Phase::Step,
+        Phase::Serve,
+        Phase::CheckpointAsync,
+        Phase::DataAsync,
     ];
 
     /// The code of a phase by its name; `None` for one that the contract does not have.
     pub fn code_of(name: &str) -> Option<u8> {
-        let position = Phase::KNOWN.iter().position(|(known, _)| *known == name)?;
-        u8::try_from(position).ok()
+        let position = match name {
+            "restore" => 0,
+            "compile" => 1,
+            "init" => 2,
+            "checkpoint" => 3,
+            "data_wait" => 4,
+            "idle" => 5,
+            "eval" => 6,
+            "step" => 7,
+            "serve" => 8,
+            "checkpoint_async" => 9,
+            "data_async" => 10,
+            _ => return None,
+        };
+        Some(position)
     }
 
     /// The phase of a code.
     pub fn from_code(code: u8) -> Option<Phase> {
-        Phase::KNOWN.get(usize::from(code)).map(|(_, phase)| phase.clone())
+        Phase::KNOWN.get(usize::from(code)).copied()
     }
 
     /// Whether it takes chip-time: all but the phases that run beside the steps.
@@ -255,63 +268,103 @@ impl Phase {
     }
 }
 
-/// What a job did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a job did. A row of 56 bytes: a job may have millions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuntimeRow {
-    /// The date of its partition.
-    pub recorded: Day,
-    /// Which start of the job it belongs to.
-    pub attempt: i64,
-    /// What it did.
-    pub phase: Phase,
     /// When it begins.
     pub start: i64,
-    /// When it ends; `None` while open.
-    pub end: Option<i64>,
-    /// The first step completed in it.
-    pub first_step: Option<i64>,
-    /// The last step completed in it, or the step saved.
-    pub last_step: Option<i64>,
+    /// When it ends, if it has an end.
+    end: i64,
+    /// The first step completed in it, if it has one.
+    first_step: i64,
+    /// The last step completed in it, or the step saved, if it has one.
+    last_step: i64,
+    /// Which start of the job it belongs to.
+    pub attempt: i64,
+    /// The date of its partition.
+    pub recorded: Day,
+    /// What it did.
+    pub phase: Phase,
+    has_end: bool,
+    has_first_step: bool,
+    has_last_step: bool,
 }
 
 impl RuntimeRow {
-    /// First and last step of a step row that has both.
-    pub fn steps(&self) -> Option<(i64, i64)> {
-        match (&self.phase, self.first_step, self.last_step) {
-            (Phase::Step, Some(first), Some(last)) => Some((first, last)),
-            _ => None,
+    /// A row over an interval, whose end is `None` while it is open, with its first and its last step.
+    #[inline]
+    pub fn new(
+        recorded: Day,
+        attempt: i64,
+        phase: Phase,
+        (start, end): (i64, Option<i64>),
+        (first_step, last_step): (Option<i64>, Option<i64>),
+    ) -> RuntimeRow {
+        RuntimeRow {
+            start,
+            end: end.unwrap_or(0),
+            first_step: first_step.unwrap_or(0),
+            last_step: last_step.unwrap_or(0),
+            attempt,
+            recorded,
+            phase,
+            has_end: end.is_some(),
+            has_first_step: first_step.is_some(),
+            has_last_step: last_step.is_some(),
         }
+    }
+
+    /// When it ends; `None` while open.
+    #[inline]
+    pub fn end(&self) -> Option<i64> {
+        self.has_end.then_some(self.end)
+    }
+
+    /// The last step completed in it, or the step saved.
+    #[inline]
+    pub fn last_step(&self) -> Option<i64> {
+        self.has_last_step.then_some(self.last_step)
+    }
+
+    /// First and last step of a step row that has both.
+    #[inline]
+    pub fn steps(&self) -> Option<(i64, i64)> {
+        let is_numbered = self.phase == Phase::Step && self.has_first_step && self.has_last_step;
+        is_numbered.then_some((self.first_step, self.last_step))
     }
 }
 
 impl Recorded for RuntimeRow {
     const TABLE: Table = Table::Runtime;
 
+    #[inline]
     fn recorded(&self) -> Day {
         self.recorded
     }
 
     /// By start and attempt first: the order of the step rows, and the order of time.
+    #[inline]
     fn compare_keys(&self, other: &Self) -> Ordering {
         (self.start, self.attempt).cmp(&(other.start, other.attempt)).then_with(|| self.phase.cmp(&other.phase))
     }
 
     fn compare_values(&self, other: &Self) -> Ordering {
-        nulls_last(&self.end, &other.end)
-            .then_with(|| nulls_last(&self.first_step, &other.first_step))
-            .then_with(|| nulls_last(&self.last_step, &other.last_step))
+        let first_step = |row: &RuntimeRow| row.has_first_step.then_some(row.first_step);
+        nulls_last(&self.end(), &other.end())
+            .then_with(|| nulls_last(&first_step(self), &first_step(other)))
+            .then_with(|| nulls_last(&self.last_step(), &other.last_step()))
     }
 }
 
 /// How good a program was in a window of time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProfileRow {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProfileRow<'a> {
     /// The date of its partition.
     pub recorded: Day,
     /// Which start of the job it belongs to.
     pub attempt: i64,
     /// The fingerprint of the program.
-    pub program: String,
+    pub program: &'a str,
     /// When the window begins.
     pub start: i64,
     /// When the window ends; `None` where that was only planned.
@@ -327,10 +380,10 @@ pub struct ProfileRow {
     /// Bytes moved in one step on all chips.
     pub bytes_per_step: Option<f64>,
     /// The precision that picks the peak.
-    pub precision: Option<String>,
+    pub precision: Option<&'a str>,
 }
 
-impl Recorded for ProfileRow {
+impl Recorded for ProfileRow<'_> {
     const TABLE: Table = Table::Profiles;
 
     fn recorded(&self) -> Day {
@@ -338,7 +391,7 @@ impl Recorded for ProfileRow {
     }
 
     fn compare_keys(&self, other: &Self) -> Ordering {
-        (self.attempt, &self.program, self.start).cmp(&(other.attempt, &other.program, other.start))
+        (self.attempt, self.program, self.start).cmp(&(other.attempt, other.program, other.start))
     }
 
     fn compare_values(&self, other: &Self) -> Ordering {
@@ -366,11 +419,25 @@ mod tests {
 
     #[test]
     fn phases_have_the_codes_of_their_order() {
-        for (position, (name, phase)) in Phase::KNOWN.iter().enumerate() {
+        let names = [
+            "restore",
+            "compile",
+            "init",
+            "checkpoint",
+            "data_wait",
+            "idle",
+            "eval",
+            "step",
+            "serve",
+            "checkpoint_async",
+            "data_async",
+        ];
+        assert_eq!(names.len(), Phase::KNOWN.len());
+        for (position, name) in names.into_iter().enumerate() {
             assert_eq!(Phase::code_of(name).map(usize::from), Some(position));
-            assert_eq!(Phase::from_code(Phase::code_of(name).unwrap_or(255)).as_ref(), Some(phase));
+            assert_eq!(Phase::code_of(name).and_then(Phase::from_code), Some(Phase::KNOWN[position]));
         }
         assert_eq!(Phase::code_of("warmup"), None);
-        assert!(Phase::KNOWN.windows(2).all(|pair| pair[0].1 < pair[1].1));
+        assert!(Phase::KNOWN.windows(2).all(|pair| pair[0] < pair[1]));
     }
 }

@@ -76,6 +76,17 @@ impl Rules {
         Day(self.to)
     }
 
+    /// The rules for some of the days alone.
+    pub fn for_days(&self, from: Day, to: Day) -> Rules {
+        Rules { from: from.0, to: to.0, ..self.clone() }
+    }
+
+    /// Whether a partition lies in the window of a day that is booked.
+    pub fn reads(&self, partition: Day) -> bool {
+        let (first, last) = (self.first_day().plus(-self.settle_days), self.last_day().plus(self.settle_days));
+        first <= partition && partition <= last
+    }
+
     /// Whether the day is booked.
     pub fn books(&self, day: Day) -> bool {
         (self.from..=self.to).contains(&day.0)

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray, TimestampMillisecondArray};
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, SchemaRef, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
@@ -131,6 +132,19 @@ pub fn floor_to_ms(instants: &ArrayRef) -> Result<ArrayRef> {
         TimeUnit::Microsecond => floored::<TimestampMicrosecondType>(instants, |value| value.div_euclid(1_000)),
         TimeUnit::Nanosecond => floored::<TimestampNanosecondType>(instants, |value| value.div_euclid(1_000_000)),
     }))
+}
+
+/// A stored column as a type of the contract; an error if a value does not fit. Whether the types can be read as one another
+/// is asked of the footer ([`crate::schema::can_be_read_as`]).
+pub fn convert(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    match (column.data_type(), wanted) {
+        (stored, _) if stored == wanted => Ok(Arc::clone(column)),
+        (DataType::Timestamp(..), DataType::Timestamp(..)) => floor_to_ms(column),
+        _ => {
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            Ok(cast_with_options(column, wanted, &strict)?)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::DataType;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
@@ -17,7 +15,7 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
-use crate::adapt::floor_to_ms;
+use crate::adapt::convert;
 use crate::schema::{contract_schema, mismatch};
 
 /// Footers that are fetched at the same time.
@@ -101,13 +99,7 @@ async fn guarded(
             while let Some(batch) = batches.try_next().await.map_err(sorted)? {
                 for field in contract_schema(table, &extra).fields() {
                     let Some(column) = batch.column_by_name(field.name()) else { continue };
-                    let converted = match column.data_type() {
-                        DataType::Timestamp(..) => floor_to_ms(column).map_err(|error| error.to_string()),
-                        _ => {
-                            let strict = CastOptions { safe: false, ..CastOptions::default() };
-                            cast_with_options(column, field.data_type(), &strict).map_err(|error| error.to_string())
-                        }
-                    };
+                    let converted = convert(column, field.data_type());
                     if let Err(problem) = converted {
                         return Err(Problem::File(format!("column `{}`: {problem}", field.name())));
                     }
@@ -141,9 +133,9 @@ fn sorted(error: ParquetError) -> Problem {
 }
 
 /// A file of a store as the Parquet reader wants it.
-struct StoreReader {
-    store: Arc<dyn ObjectStore>,
-    file: ObjectMeta,
+pub(crate) struct StoreReader {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) file: ObjectMeta,
 }
 
 impl AsyncFileReader for StoreReader {
@@ -152,6 +144,14 @@ impl AsyncFileReader for StoreReader {
             .get_range(&self.file.location, range)
             .map_err(|error| ParquetError::External(Box::new(error)))
             .boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+        async move {
+            let bytes = self.store.get_ranges(&self.file.location, &ranges).await;
+            bytes.map_err(|error| ParquetError::External(Box::new(error)))
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(

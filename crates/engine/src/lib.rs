@@ -9,17 +9,21 @@
 //! | [`footers`] | what the files of a telemetry root hold, before anything is computed |
 //! | [`scan`] | tables made of explicit lists of Parquet files, partitioned by path |
 //! | [`adapt`] | columns of files of many years as the columns of the contract |
+//! | `gather` | a scan and the collecting of its rows as one operator |
 //! | [`source`] | CSV files and whole documents as tables, for adapters |
+//! | [`spill`] | tables of a run that are too large for memory, in temporary files |
 //! | [`write`] | batches to Parquet bytes: plain types, sorted, statistics on |
 
 pub mod adapt;
 pub mod error;
 pub mod footers;
 pub mod functions;
+mod gather;
 pub mod scan;
 pub mod schema;
 pub mod session;
 pub mod source;
+pub mod spill;
 pub mod sql;
 pub mod write;
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -9,6 +10,7 @@ use datafusion::catalog::{MemorySchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::datasource::MemTable;
 use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -17,6 +19,8 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use goodput_store::Location;
 
+use crate::gather::GatherAtScan;
+use crate::spill::{Spilled, spill, spilled_table};
 use crate::sql::{ColumnLists, Parameters, SqlFile, parse_statement, sql_error};
 use crate::{EngineError, functions};
 
@@ -50,6 +54,7 @@ pub type Rows = SendableRecordBatchStream;
 #[derive(Clone)]
 pub struct Session {
     context: SessionContext,
+    rows_gathered: Arc<AtomicU64>,
 }
 
 impl Session {
@@ -89,7 +94,15 @@ impl Session {
             runtime = runtime.with_temp_file_path(folder);
         }
         let runtime = runtime.build_arc().map_err(EngineError::Setup)?;
-        let mut context = SessionContext::new_with_config_rt(config, runtime);
+        let gather = GatherAtScan::default();
+        let rows_gathered = Arc::clone(&gather.rows);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_default_features()
+            .with_physical_optimizer_rule(Arc::new(gather))
+            .build();
+        let mut context = SessionContext::new_with_state(state);
         datafusion_functions_json::register_all(&mut context).map_err(EngineError::Setup)?;
         functions::register(&context);
         if let Some(catalog) = context.catalog(CATALOG) {
@@ -97,7 +110,12 @@ impl Session {
                 catalog.register_schema(schema, Arc::new(MemorySchemaProvider::new())).map_err(EngineError::Setup)?;
             }
         }
-        Ok(Session { context })
+        Ok(Session { context, rows_gathered })
+    }
+
+    /// Rows of telemetry that statements have gathered so far: what there is to see of one that runs.
+    pub fn rows_gathered(&self) -> u64 {
+        self.rows_gathered.load(Ordering::Relaxed)
     }
 
     /// Makes the store of a location known and gives the URL under which files of it are scanned.
@@ -166,6 +184,24 @@ impl Session {
         let run = AbortOnDrop(run);
         let failed = |source| EngineError::Run { what: what.to_owned(), source };
         run.await.map_err(failed)?.map_err(failed)
+    }
+
+    /// Runs a plan to its end and leaves its rows in temporary files.
+    pub async fn spill(&self, what: &str, plan: LogicalPlan) -> Result<Spilled, EngineError> {
+        let failed = |source| EngineError::Run { what: what.to_owned(), source };
+        let frame = self.context.execute_logical_plan(plan).await.map_err(failed)?;
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.map_err(failed)?;
+        let run = AbortOnDrop(tokio::spawn(spill(plan, context)));
+        run.await.map_err(failed)?.map_err(failed)
+    }
+
+    /// Makes what a statement left in temporary files at several times, at least once, known as one table.
+    pub fn register_spilled(&self, schema: &str, name: &str, pieces: &[Spilled]) -> Result<(), EngineError> {
+        match spilled_table(pieces) {
+            Some(table) => self.register(schema, name, table),
+            None => Ok(()),
+        }
     }
 
     /// Starts a plan and gives its batches as they come.

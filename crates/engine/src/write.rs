@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, UInt32Array};
-use arrow::compute::{
-    CastOptions, SortColumn, SortOptions, cast_with_options, concat_batches, lexsort_to_indices, take,
-};
+use arrow::compute::{CastOptions, SortOptions, cast_with_options, concat_batches, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
+use arrow::row::{Row, RowConverter, SortField};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -99,14 +98,18 @@ pub fn sorted(batch: &RecordBatch, sort_by: &[String]) -> Result<RecordBatch, Wr
     if sort_by.is_empty() || batch.num_rows() < 2 {
         return Ok(batch.clone());
     }
-    let options = Some(SortOptions { descending: false, nulls_first: true });
-    let key = |name: &String| {
-        let values = batch.column_by_name(name).ok_or_else(|| WriteError::NoColumn(name.clone()))?;
-        Ok::<_, WriteError>(SortColumn { values: Arc::clone(values), options })
-    };
-    let keys = sort_by.iter().map(key).collect::<Result<Vec<_>, _>>()?;
-    let order = lexsort_to_indices(&keys, None)?;
-    taken(batch, &order)
+    let options = SortOptions { descending: false, nulls_first: true };
+    let column = |name: &String| batch.column_by_name(name).ok_or_else(|| WriteError::NoColumn(name.clone()));
+    let columns = sort_by.iter().map(|name| column(name).cloned()).collect::<Result<Vec<_>, _>>()?;
+    let fields = columns.iter().map(|column| SortField::new_with_options(column.data_type().clone(), options));
+    let rows = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
+    let mut order: Vec<(Row<'_>, u32)> = rows.iter().zip(0..).collect();
+    if order.is_sorted() {
+        return Ok(batch.clone());
+    }
+    // Rows that are equal in these columns stay in the order in which they came.
+    order.sort_unstable();
+    taken(batch, &order.into_iter().map(|(_, position)| position).collect())
 }
 
 /// The rows of a batch at the given positions.
@@ -124,7 +127,7 @@ pub fn to_parquet(batch: &RecordBatch, sort_by: &[String]) -> Result<Bytes, Writ
         .map(|column_idx| SortingColumn { column_idx, descending: false, nulls_first: true })
         .collect();
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_sorting_columns(if sorting.is_empty() { None } else { Some(sorting) })
         .set_created_by("goodput".to_owned())

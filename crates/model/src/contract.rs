@@ -180,6 +180,11 @@ impl Table {
     pub fn index(self) -> usize {
         self as usize
     }
+
+    /// The position in [`Table::ALL`], as partial results carry it.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
 }
 
 impl fmt::Display for Table {
@@ -199,6 +204,7 @@ mod tests {
                 assert!(table.columns().iter().any(|column| column.name == *key && column.required), "{table}.{key}");
             }
             assert_eq!(Table::ALL[table.index()], table);
+            assert_eq!(usize::from(table.code()), table.index());
             assert_eq!(Table::from_name(table.name()), Some(table));
         }
     }

@@ -130,6 +130,8 @@ pub struct StepConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepGrain {
+    /// Partitions of telemetry, each read once: what is made of them is kept for as long as a day's window asks for it.
+    Partition,
     /// A chunk of days, from the windows of the days.
     Day,
     /// The quarters that the run touched, from published tables.

@@ -83,10 +83,23 @@ impl Inputs {
         })
     }
 
+    /// The first and the last day whose partitions the windows of days reach.
+    pub fn window(&self, from: Day, to: Day) -> (Day, Day) {
+        (from.plus(-self.settle_days), to.plus(self.settle_days))
+    }
+
     /// The files that the windows of days need, readable or not.
     pub fn files(&self, from: Day, to: Day) -> Vec<TelemetryFile> {
-        let (first, last) = (from.plus(-self.settle_days), to.plus(self.settle_days));
+        let (first, last) = self.window(from, to);
+        self.files_of_partitions(first, last)
+    }
+
+    /// The files of partitions, readable or not.
+    fn files_of_partitions(&self, first: Day, last: Day) -> Vec<TelemetryFile> {
         let mut files = Vec::new();
+        if last < first {
+            return files;
+        }
         for table in Table::ALL {
             for (date, partition) in self.listing.table(table).partitions.range(first..=last) {
                 files.extend(partition.files.iter().map(|file| TelemetryFile {
@@ -115,10 +128,9 @@ impl Inputs {
         Ok(())
     }
 
-    /// Decodes the files of the windows of days to the end; whether any turned out unreadable that was thought readable.
-    pub async fn verify(&mut self, from: Day, to: Day) -> Result<bool, PipelineError> {
-        let files: Vec<_> = self.readable(from, to);
-        let problems = verify_files(&self.root, &files, &self.extra_axes).await?;
+    /// Decodes files to the end; whether any turned out unreadable that was thought readable.
+    pub async fn verify(&mut self, files: &[TelemetryFile]) -> Result<bool, PipelineError> {
+        let problems = verify_files(&self.root, files, &self.extra_axes).await?;
         let mut found = false;
         for (file, problem) in files.iter().zip(problems) {
             if let Some(problem) = problem {
@@ -141,7 +153,13 @@ impl Inputs {
 
     /// The files that the windows of days need and that can be read.
     pub fn readable(&self, from: Day, to: Day) -> Vec<TelemetryFile> {
-        let files = self.files(from, to).into_iter();
+        let (first, last) = self.window(from, to);
+        self.readable_of_partitions(first, last)
+    }
+
+    /// The files of partitions that can be read.
+    pub fn readable_of_partitions(&self, first: Day, last: Day) -> Vec<TelemetryFile> {
+        let files = self.files_of_partitions(first, last).into_iter();
         files.filter(|file| !self.unreadable.contains_key(&file.file.location)).collect()
     }
 
@@ -173,10 +191,15 @@ impl Inputs {
             .sum()
     }
 
-    /// Makes the telemetry that the windows of days need known to a session.
+    /// Makes the telemetry that the windows of days need known to a session, and what was found about files.
     pub fn register(&self, session: &Session, from: Day, to: Day) -> Result<(), PipelineError> {
+        self.register_files(session, &self.readable(from, to))?;
+        self.register_facts(session, from, to)
+    }
+
+    /// Makes files known to a session as the tables of the telemetry.
+    pub fn register_files(&self, session: &Session, files: &[TelemetryFile]) -> Result<(), PipelineError> {
         let store = session.store(&self.root)?;
-        let files = self.readable(from, to);
         for table in Table::ALL {
             let of_table = files.iter().filter(|file| file.table == table);
             let of_table =
@@ -186,7 +209,7 @@ impl Inputs {
             let provider = ParquetTable::new(store.clone(), columns, date_field(), of_table.collect());
             session.register(TELEMETRY, table.name(), Arc::new(provider))?;
         }
-        self.register_facts(session, from, to)
+        Ok(())
     }
 
     /// Makes known what was found about files, and what each day has.

@@ -6,6 +6,7 @@
 //! | [`plan`] | what it means: everything resolved, every SQL file planned, before anything runs |
 //! | [`inputs`] | which files the days of a run need, and which of them cannot be read |
 //! | [`run`] | chunks of days: compute, audit, publish |
+//! | `collected` | what was made of partitions, each read once, while windows ask for it |
 //! | [`publish`] | days into partitions, replaced whole, unchanged ones left alone |
 //! | [`preview`] | what a run would do, and whether it could |
 //! | [`catalog`] | telemetry and published tables for queries |
@@ -14,6 +15,7 @@
 
 pub mod audit;
 pub mod catalog;
+mod collected;
 pub mod config;
 pub mod error;
 pub mod inputs;

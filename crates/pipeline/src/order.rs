@@ -33,6 +33,10 @@ pub(crate) fn check_order(plan: &Plan, wrong: impl Fn(&str, &str, &str) -> Pipel
                 }
                 continue;
             }
+            if step.grain == StepGrain::Partition && position.contains_key(read.as_str()) {
+                let hint = "it can read telemetry.* and nothing else: give the step the grain `day`";
+                return Err(wrong(&step.table, &format!("a step of grain `partition` reads `{read}`"), hint));
+            }
             match position.get(read.as_str()) {
                 Some(read_at) if *read_at < at => {}
                 Some(read_at) => {

@@ -234,7 +234,7 @@ impl Plan {
                 }
                 let needed = match step.grain {
                     StepGrain::Quarter => "quarter",
-                    StepGrain::Day | StepGrain::Run => "date",
+                    StepGrain::Partition | StepGrain::Day | StepGrain::Run => "date",
                 };
                 if publish.schema.index_of(needed).is_err() {
                     let problem = format!("table `{table}` has no column `{needed}`, by which it is published");

@@ -5,13 +5,15 @@
 //! run that changes nothing writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Date32Array, UInt32Array, new_null_array};
+use arrow::array::{ArrayRef, AsArray, Date32Array, new_null_array};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use goodput_engine::write::{WriteError, from_parquet, sorted, taken, to_parquet};
+use futures::{StreamExt, stream};
+use goodput_engine::write::{WriteError, from_parquet, sorted, to_parquet};
 use goodput_model::{Day, Grain, Period};
 
 use crate::PipelineError;
@@ -33,6 +35,18 @@ pub struct Published {
     pub bytes: i64,
 }
 
+impl Published {
+    fn add(&mut self, other: Published) {
+        self.rows += other.rows;
+        self.written += other.written;
+        self.unchanged += other.unchanged;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Partitions of a table that are written at the same time.
+const PARTITIONS_AT_ONCE: usize = 4;
+
 /// Publishes the rows of days: in each partition the rows of these days are replaced. `None` stands for rows without a
 /// date. `batch` has the table's columns and no rows of other days.
 pub async fn publish_days(
@@ -41,38 +55,55 @@ pub async fn publish_days(
     days: &BTreeSet<Option<Day>>,
 ) -> Result<Published, PipelineError> {
     let grain = publish.table.grain();
-    let mut periods: BTreeMap<Option<Period>, BTreeSet<Option<Day>>> = BTreeMap::new();
+    let failed = |source| PipelineError::Write { table: publish.table.location().to_string(), source };
+    let mut rows = rows_of_days(batch, |day| days.contains(&day)).map_err(failed)?;
+    let mut periods: BTreeMap<Option<Period>, Days> = BTreeMap::new();
     for day in days {
-        periods.entry(day.map(|day| grain.of(day))).or_default().insert(*day);
+        let rows = rows.remove(day).unwrap_or_else(|| batch.slice(0, 0));
+        periods.entry(day.map(|day| grain.of(day))).or_default().insert(*day, rows);
     }
+    // A partition is a task of its own, so that encoding one goes on beside writing another.
+    let partition = |(period, days): (Option<Period>, Days)| {
+        let publish = publish.clone();
+        tokio::spawn(async move { publish_partition(&publish, period, days).await })
+    };
+    let mut partitions = stream::iter(periods).map(partition).buffered(PARTITIONS_AT_ONCE);
     let mut done = Published::default();
-    for (period, days) in periods {
-        let path = publish.table.path_of(period);
-        let name = publish.table.location().name_of(&path);
-        let failed = |source| PipelineError::Write { table: name.clone(), source };
-        let old = match publish.table.location().read(&path).await? {
-            Some(bytes) => {
-                let old = from_parquet(bytes).and_then(|old| dated(old, publish, period)).map_err(failed)?;
-                let carried = rows_of_days(&old, |day| !days.contains(&day)).map_err(failed)?;
-                if carried.is_empty() && old.schema().fields() != publish.schema.fields() {
-                    // Nothing of it stays, so its columns need not be today's.
-                    Some(RecordBatch::new_empty(Arc::clone(&publish.schema)))
-                } else {
-                    Some(projected(&old, &publish.schema).map_err(failed)?)
-                }
+    while let Some(published) = partitions.next().await {
+        done.add(published.map_err(|error| PipelineError::Fault(error.to_string()))??);
+    }
+    Ok(done)
+}
+
+/// The rows of days, none for a day without any.
+type Days = BTreeMap<Option<Day>, RecordBatch>;
+
+/// Publishes the rows of days that lie in one partition.
+async fn publish_partition(publish: &Publish, period: Option<Period>, days: Days) -> Result<Published, PipelineError> {
+    let path = publish.table.path_of(period);
+    let name = publish.table.location().name_of(&path);
+    let failed = |source| PipelineError::Write { table: name.clone(), source };
+    let old = match publish.table.location().read(&path).await? {
+        Some(bytes) => {
+            let old = from_parquet(bytes).and_then(|old| dated(old, publish, period)).map_err(failed)?;
+            let carried = rows_of_days(&old, |day| !days.contains_key(&day)).map_err(failed)?;
+            if carried.is_empty() && old.schema().fields() != publish.schema.fields() {
+                // Nothing of it stays, so its columns need not be today's.
+                Some(RecordBatch::new_empty(Arc::clone(&publish.schema)))
+            } else {
+                Some(projected(&old, &publish.schema).map_err(failed)?)
             }
-            None => None,
-        };
-        let new = rows_of_days(batch, |day| days.contains(&day)).map_err(failed)?;
-        done.rows += new.values().map(rows).sum::<i64>();
-        if period.is_none() && new.is_empty() && old.is_none() {
-            continue;
         }
-        let merged = merge(old.as_ref(), new, &batch.schema(), &days, &publish.sort_by).map_err(failed)?;
-        if old.as_ref() == Some(&merged) {
-            done.unchanged += 1;
-            continue;
-        }
+        None => None,
+    };
+    let mut done = Published { rows: days.values().map(rows).sum::<i64>(), ..Published::default() };
+    if period.is_none() && done.rows == 0 && old.is_none() {
+        return Ok(done);
+    }
+    let merged = merge(old.as_ref(), days, &publish.schema, &publish.sort_by).map_err(failed)?;
+    if old.as_ref() == Some(&merged) {
+        done.unchanged += 1;
+    } else {
         write(publish, period, &merged, &mut done).await?;
     }
     Ok(done)
@@ -163,45 +194,54 @@ fn projected(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Wri
 /// What a partition holds afterwards: the new rows of the days that were computed, the old rows of all others.
 fn merge(
     old: Option<&RecordBatch>,
-    mut new_of: BTreeMap<Option<Day>, RecordBatch>,
+    new: Days,
     schema: &SchemaRef,
-    days: &BTreeSet<Option<Day>>,
     sort_by: &[String],
 ) -> Result<RecordBatch, WriteError> {
-    let Some(old) = old else {
-        let parts = new_of.into_values().collect::<Vec<_>>();
-        return sorted(&concat_batches(schema, &parts)?, sort_by);
+    let mut all = match old {
+        Some(old) => rows_of_days(old, |_| true)?,
+        None => Days::new(),
     };
-    let mut old_of = rows_of_days(old, |_| true)?;
-    for day in days {
-        let old_rows = old_of.remove(day);
-        let kept = match (old_rows, new_of.remove(day)) {
-            (Some(old_rows), Some(new_rows)) if same_but_run(&old_rows, &new_rows) => Some(old_rows),
-            (_, new_rows) => new_rows,
+    for (day, rows) in new {
+        match all.remove(&day) {
+            Some(old_rows) if same_but_run(&old_rows, &rows) => all.insert(day, old_rows),
+            _ => all.insert(day, rows),
         };
-        if let Some(kept) = kept {
-            old_of.insert(*day, kept);
-        }
     }
-    let parts: Vec<_> = old_of.into_values().collect();
-    sorted(&concat_batches(schema, &parts)?, sort_by)
+    let parts: Vec<_> = all.into_values().collect();
+    put_together(schema, &parts, sort_by)
+}
+
+/// The rows of days, in the order of the days and each sorted, as one batch, sorted.
+fn put_together(schema: &SchemaRef, days: &[RecordBatch], sort_by: &[String]) -> Result<RecordBatch, WriteError> {
+    let batch = concat_batches(schema, days)?;
+    let is_by_date_first = sort_by.first().is_some_and(|first| first == "date");
+    if is_by_date_first { Ok(batch) } else { sorted(&batch, sort_by) }
 }
 
 /// The rows of each day that is asked for, in the order in which they stand.
-fn rows_of_days(
-    batch: &RecordBatch,
-    keep: impl Fn(Option<Day>) -> bool,
-) -> Result<BTreeMap<Option<Day>, RecordBatch>, WriteError> {
+fn rows_of_days(batch: &RecordBatch, keep: impl Fn(Option<Day>) -> bool) -> Result<Days, WriteError> {
     let dates = batch.column_by_name("date").and_then(|dates| dates.as_primitive_opt::<Date32Type>());
     let dates = dates.ok_or_else(|| WriteError::NoColumn("date".to_owned()))?;
-    let mut positions: BTreeMap<Option<Day>, Vec<u32>> = BTreeMap::new();
+    let mut stretches: BTreeMap<Option<Day>, Vec<Range<usize>>> = BTreeMap::new();
     for (position, date) in dates.iter().enumerate() {
-        let day = date.map(Day);
-        if keep(day) {
-            positions.entry(day).or_default().push(u32::try_from(position).unwrap_or(u32::MAX));
+        let stretches = stretches.entry(date.map(Day)).or_default();
+        match stretches.last_mut().filter(|last| last.end == position) {
+            Some(last) => last.end += 1,
+            None => stretches.push(position..position + 1),
         }
     }
-    positions.into_iter().map(|(day, rows)| Ok((day, taken(batch, &UInt32Array::from(rows))?))).collect()
+    let stretches = stretches.into_iter().filter(|(day, _)| keep(*day));
+    stretches
+        .map(|(day, stretches)| {
+            let parts: Vec<_> = stretches.into_iter().map(|rows| batch.slice(rows.start, rows.len())).collect();
+            let rows = match parts.as_slice() {
+                [part] => part.clone(),
+                parts => concat_batches(&batch.schema(), parts)?,
+            };
+            Ok((day, rows))
+        })
+        .collect()
 }
 
 /// Whether two sets of rows are the same but for the run that computed them.

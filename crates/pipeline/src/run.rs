@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::array::{Array, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, Date32Type, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use goodput_engine::footers::TelemetryFile;
 use goodput_engine::scan::{ParquetTable, ScanFile, date_scalar, text_scalar};
 use goodput_engine::schema::date_field;
 use goodput_engine::session::DERIVED;
+use goodput_engine::spill::Spilled;
 use goodput_engine::sql::Parameters;
 use goodput_engine::write::{plain_sorted, taken};
 use goodput_engine::{EngineError, Session, SessionOptions};
@@ -17,6 +19,7 @@ use goodput_model::{Day, Grain, Period};
 use goodput_store::{Path, PublishedPartition, PublishedTable};
 
 use crate::audit::{self, AuditFinding, findings_batch, published_findings, run_audits};
+use crate::collected::Collected;
 use crate::config::StepGrain;
 use crate::inputs::Inputs;
 use crate::plan::{Moment, Plan, Publish, Step};
@@ -47,17 +50,37 @@ pub struct RunOptions {
 }
 
 /// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress<'a> {
-    /// Days done.
+    /// Days published.
     pub days_done: i64,
     /// Days in all.
     pub days: i64,
     /// Rows read so far.
     pub rows: i64,
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// The share of the work that is done, 0 to 1: half of it is reading, half is what comes after.
+    pub share: f64,
     /// What it is doing.
     pub doing: &'a str,
 }
+
+impl Progress<'_> {
+    /// Rows read a second.
+    pub fn rows_per_second(&self) -> f64 {
+        if self.seconds > 0.0 { self.rows as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Seconds that the rest will take at the pace so far; `None` as long as there is none to speak of.
+    pub fn seconds_left(&self) -> Option<f64> {
+        const ENOUGH: f64 = 0.01;
+        (self.share > ENOUGH).then(|| self.seconds * (1.0 - self.share) / self.share)
+    }
+}
+
+/// How often a long statement is looked at.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Days that are computed together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +89,22 @@ pub struct Chunk {
     pub from: Day,
     /// Last day.
     pub to: Day,
+}
+
+impl Chunk {
+    /// How many days.
+    pub fn days(&self) -> i64 {
+        i64::from(self.to.0) - i64::from(self.from.0) + 1
+    }
+
+    /// The same days in as few parts as can be, none of more than so many days, and all of about the same size: a small one
+    /// at the end would read as much of the days around it as a large one.
+    fn in_even_parts(&self, most_days: i32) -> Vec<Chunk> {
+        let (days, most_days) = (self.days(), i64::from(most_days.max(1)));
+        let parts = days.div_euclid(most_days) + i64::from(days % most_days != 0);
+        let begin = |part: i64| self.from.plus(i32::try_from(part * days / parts).unwrap_or(i32::MAX));
+        (0..parts).map(|part| Chunk { from: begin(part), to: begin(part + 1).plus(-1) }).collect()
+    }
 }
 
 /// The days of a run in chunks; days whose windows hold no partition are in none.
@@ -87,13 +126,15 @@ pub fn chunks(plan: &Plan, inputs: &Inputs, from: Option<Day>, to: Option<Day>) 
     // What lies further from every partition than a window reaches has no figures.
     let settle = plan.settings.settle_days;
     let reach = from.max(first.plus(-settle)).through(to.min(last.plus(settle)));
-    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut stretches: Vec<Chunk> = Vec::new();
     for day in reach.filter(|day| inputs.has_window(*day)) {
-        match chunks.last_mut() {
-            Some(chunk) if chunk.to.plus(1) == day && day.0 - chunk.from.0 < plan.settings.chunk_days => chunk.to = day,
-            _ => chunks.push(Chunk { from: day, to: day }),
+        match stretches.last_mut() {
+            Some(stretch) if stretch.to.plus(1) == day => stretch.to = day,
+            _ => stretches.push(Chunk { from: day, to: day }),
         }
     }
+    let chunks: Vec<Chunk> =
+        stretches.iter().flat_map(|stretch| stretch.in_even_parts(plan.settings.chunk_days)).collect();
     if chunks.is_empty() {
         return Err(PipelineError::Days {
             problem: format!("there is no telemetry for {from} to {to}"),
@@ -113,7 +154,9 @@ pub async fn run(
     let session = Session::new(&options.session)?;
     plan.register_sources(&session).await?;
     let record = RunRecord { run_id: options.run_id.clone(), pipeline: plan.name.clone(), ..RunRecord::default() };
-    let mut run = Run { plan, options, session, progress, record, quarters: BTreeSet::new() };
+    let collected = Collected::default();
+    let (quarters, days, days_done) = (BTreeSet::new(), 0, 0);
+    let mut run = Run { plan, options, session, progress, started, record, quarters, collected, days, days_done };
     match &plan.telemetry {
         Some(_) => run.by_days().await?,
         None => run.at_once().await?,
@@ -141,6 +184,11 @@ struct Run<'a> {
     progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
     record: RunRecord,
     quarters: BTreeSet<Period>,
+    collected: Collected,
+    started: Instant,
+    /// Days in all, and those that are done.
+    days: i64,
+    days_done: i64,
 }
 
 /// A table that a chunk computed.
@@ -158,21 +206,28 @@ impl<'a> Run<'a> {
         self.record.from = chunks.first().map(|chunk| chunk.from.to_string());
         self.record.to = chunks.last().map(|chunk| chunk.to.to_string());
         self.record.skipped_files = inputs.skipped_files();
-        let days: i64 = chunks.iter().map(|chunk| i64::from(chunk.to.0 - chunk.from.0) + 1).sum();
+        let days: i64 = chunks.iter().map(|chunk| chunk.days()).sum();
         if let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
             self.record.days_without_window = i64::from(last.to.0) - i64::from(first.from.0) + 1 - days;
         }
-        let mut days_done = 0;
-        self.report(days_done, days, "reading footers");
+        self.days = days;
+        self.report("reading footers");
         for chunk in &chunks {
             inputs.check(chunk.from, chunk.to).await?;
         }
         self.count_inputs(&inputs, &chunks);
         for chunk in &chunks {
-            self.report(days_done, days, &chunk.from.to_string());
             self.run_chunk(&mut inputs, chunk).await?;
-            days_done += i64::from(chunk.to.0 - chunk.from.0) + 1;
-            self.report(days_done, days, &chunk.to.to_string());
+            self.days_done += chunk.days();
+            let progress = self.progress_at("published");
+            tracing::info!(
+                through = %chunk.to,
+                days_done = self.days_done,
+                days,
+                rows_per_second = progress.rows_per_second().round(),
+                seconds_left = progress.seconds_left().map(f64::round),
+                "published"
+            );
         }
         for file in inputs.unreadable() {
             self.record.add_unreadable(file);
@@ -180,8 +235,29 @@ impl<'a> Run<'a> {
         self.run_quarters(&inputs).await
     }
 
-    fn report(&self, days_done: i64, days: i64, doing: &str) {
-        (self.progress)(Progress { days_done, days, rows: self.record.rows_decoded, doing });
+    fn progress_at<'d>(&self, doing: &'d str) -> Progress<'d> {
+        let gathered = i64::try_from(self.session.rows_gathered()).unwrap_or(i64::MAX);
+        let rows = gathered.max(self.record.rows_decoded);
+        let share = |done: i64, all: i64| if all > 0 { (done as f64 / all as f64).min(1.0) } else { 0.0 };
+        let share = (share(rows, self.record.rows) + share(self.days_done, self.days)) / 2.0;
+        let seconds = self.started.elapsed().as_secs_f64();
+        Progress { days_done: self.days_done, days: self.days, rows, seconds, share, doing }
+    }
+
+    fn report(&self, doing: &str) {
+        (self.progress)(self.progress_at(doing));
+    }
+
+    /// Waits for work, and says meanwhile how far it has come.
+    async fn watched<T>(&self, doing: &str, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = tick.tick() => self.report(doing),
+            }
+        }
     }
 
     async fn run_chunk(&mut self, inputs: &mut Inputs, chunk: &Chunk) -> Result<(), PipelineError> {
@@ -190,19 +266,16 @@ impl<'a> Run<'a> {
         let run_id = self.options.run_id.as_str();
         let moment = Moment { from: chunk.from, to: chunk.to, settled_through, run_id, partitions: &partitions };
         let parameters = self.plan.parameters(moment)?;
-        let (computed, files) = loop {
+        self.collect_partitions(inputs, chunk, &parameters).await?;
+        self.report(&format!("books of {} to {}", chunk.from, chunk.to));
+        let computed = loop {
             inputs.register(&self.session, chunk.from, chunk.to)?;
-            let files = inputs.readable(chunk.from, chunk.to);
             match self.compute(StepGrain::Day, &parameters).await {
-                Ok(computed) => break (computed, files),
-                // What breaks in the middle may be a file whose footer is whole. Which one, only reading to the end tells.
-                Err(PipelineError::Engine(error @ EngineError::Run { .. })) => {
-                    tracing::debug!(%error, "a step failed: the files of its windows are read to the end");
-                    if !inputs.verify(chunk.from, chunk.to).await? {
-                        return Err(error.into());
-                    }
+                Ok(computed) => break computed,
+                Err(error) => {
+                    let files = inputs.readable(chunk.from, chunk.to);
+                    blame_a_file(error, inputs, &files).await?;
                 }
-                Err(error) => return Err(error),
             }
         };
 
@@ -214,17 +287,70 @@ impl<'a> Run<'a> {
             }
         }
         let audited: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
+        let began = Instant::now();
         let findings = run_audits(&self.session, self.plan, &parameters, &audited).await?;
+        tracing::debug!(seconds = began.elapsed().as_secs_f64(), "audited");
         held_back.extend(self.blocked_days(&findings, &audited));
         let published: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
-        self.record.rows_decoded += inputs.rows_in(&files);
+        let began = Instant::now();
         self.publish_chunk(computed, &findings, &audited, &published, settled_through).await?;
+        tracing::debug!(seconds = began.elapsed().as_secs_f64(), "published");
         for (day, reason) in held_back {
             self.record.hold_back(day, reason);
         }
         self.record.days += i64::try_from(published.len()).unwrap_or(i64::MAX);
         self.quarters.extend(published.iter().map(|day| Grain::Quarter.of(*day)));
         Ok(())
+    }
+
+    /// Reads the partitions that the windows of a chunk need and that none before it needed, lets go of those that nobody
+    /// needs any more, and makes known what was made of the others.
+    async fn collect_partitions(
+        &mut self,
+        inputs: &mut Inputs,
+        chunk: &Chunk,
+        parameters: &Parameters,
+    ) -> Result<(), PipelineError> {
+        let steps: Vec<&Step> = self.plan.steps.iter().filter(|step| step.grain == StepGrain::Partition).collect();
+        if steps.is_empty() {
+            self.record.rows_decoded += inputs.rows_in(&inputs.readable(chunk.from, chunk.to));
+            return Ok(());
+        }
+        let (first, last) = inputs.window(chunk.from, chunk.to);
+        self.collected.forget_before(first);
+        while let Some(first) = self.collected.unread(first, last) {
+            let files = inputs.readable_of_partitions(first, last);
+            inputs.register_files(&self.session, &files)?;
+            match self.read_partitions(&steps, parameters).await {
+                Ok(made) => {
+                    self.record.rows_decoded += inputs.rows_in(&files);
+                    self.collected.add(last, made);
+                }
+                Err(error) => blame_a_file(error, inputs, &files).await?,
+            }
+        }
+        for step in steps {
+            self.session.register_spilled(DERIVED, &step.table, &self.collected.of(&step.table))?;
+        }
+        Ok(())
+    }
+
+    /// Lets the steps read the partitions that are known to the session.
+    async fn read_partitions(
+        &self,
+        steps: &[&Step],
+        parameters: &Parameters,
+    ) -> Result<BTreeMap<String, Spilled>, PipelineError> {
+        let mut made = BTreeMap::new();
+        for step in steps {
+            let began = Instant::now();
+            let plan = self.session.plan(&step.sql, parameters, &self.plan.lists).await?;
+            let what = format!("step `{}`", step.table);
+            let spilled = self.watched("reading", self.session.spill(&what, plan)).await?;
+            made.insert(step.table.clone(), spilled);
+            tracing::debug!(step = step.table, seconds = began.elapsed().as_secs_f64(), "read");
+        }
+        Ok(made)
     }
 
     /// Records what the audits found; the days that may not be published, and why. A finding without a date is about all.
@@ -280,9 +406,11 @@ impl<'a> Run<'a> {
         step: &Step,
         parameters: &Parameters,
     ) -> Result<(SchemaRef, Vec<RecordBatch>), PipelineError> {
+        let began = Instant::now();
         let plan = self.session.plan(&step.sql, parameters, &self.plan.lists).await?;
         let schema = Arc::new(plan.schema().as_arrow().clone());
         let batches = self.session.collect(&format!("step `{}`", step.table), plan).await?;
+        tracing::debug!(step = step.table, seconds = began.elapsed().as_secs_f64(), "computed");
         // What an operator gives may differ from the plan in nullability alone.
         let schema = batches.first().map_or(schema, RecordBatch::schema);
         Ok((schema, batches))
@@ -296,16 +424,24 @@ impl<'a> Run<'a> {
         published: &BTreeSet<Day>,
         settled_through: Day,
     ) -> Result<(), PipelineError> {
-        for Computed { step, publish, batch } in computed {
+        let days_of_step = |step: &Step| {
             let mut days: BTreeSet<Option<Day>> = published.iter().copied().map(Some).collect();
             if step.sql.reads.contains(FILES_FOUND) && !published.is_empty() {
                 // What lies beside the partitions has no date.
                 days.insert(None);
             }
-            let done = publish_days(publish, &batch, &days).await?;
+            days
+        };
+        // Side by side: one table is encoded while another is written.
+        let publishing = computed.iter().map(|Computed { step, publish, batch }| {
+            let days = days_of_step(step);
+            async move { publish_days(publish, batch, &days).await }
+        });
+        let done = futures::future::try_join_all(publishing).await?;
+        for (Computed { step, batch, .. }, done) in computed.iter().zip(done) {
             self.record.add_table(&step.table, done);
             if step.table == DATA_QUALITY {
-                self.count_quality(&batch, published);
+                self.count_quality(batch, published);
             }
         }
         let mut days: BTreeSet<Option<Day>> = audited.iter().copied().map(Some).collect();
@@ -334,53 +470,57 @@ impl<'a> Run<'a> {
 
     /// Computes the quarters that the run touched from what is published of them, by this run and by earlier ones.
     async fn run_quarters(&mut self, inputs: &Inputs) -> Result<(), PipelineError> {
+        // One after the other: years of them need no more memory than one.
+        for quarter in std::mem::take(&mut self.quarters) {
+            self.run_quarter(inputs, quarter).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_quarter(&mut self, inputs: &Inputs, quarter: Period) -> Result<(), PipelineError> {
         let plan = self.plan;
-        let quarters = std::mem::take(&mut self.quarters);
-        let (Some(first), Some(last)) = (quarters.first().copied(), quarters.last().copied()) else { return Ok(()) };
+        let label = quarter.to_string();
+        self.report(&label);
         let partitions = inputs.partitions();
-        let settled_through = inputs.settled_through();
-        let run_id = self.options.run_id.as_str();
-        let moment = Moment { from: first.first(), to: last.last(), settled_through, run_id, partitions: &partitions };
+        let moment = Moment {
+            from: quarter.first(),
+            to: quarter.last(),
+            settled_through: inputs.settled_through(),
+            run_id: &self.options.run_id,
+            partitions: &partitions,
+        };
         let parameters = plan.parameters(moment)?;
         for step in plan.steps.iter().filter(|step| step.grain == StepGrain::Quarter) {
             for source in plan.steps.iter().filter(|source| step.sql.reads.contains(&source.table)) {
                 if let Some(publish) = source.publish.as_ref().filter(|_| source.grain == StepGrain::Day) {
-                    self.register_published(&source.table, publish, &quarters).await?;
+                    self.register_published(&source.table, publish, quarter).await?;
                 }
             }
         }
         for Computed { step, publish, batch } in self.compute(StepGrain::Quarter, &parameters).await? {
             self.record.fleet.extend(fleet_quarters(&batch));
-            for quarter in &quarters {
-                let label = quarter.to_string();
-                let labels = batch.column_by_name("quarter").and_then(|column| column.as_string_opt::<i32>());
-                let positions: Vec<u32> = labels
-                    .into_iter()
-                    .flat_map(|labels| labels.iter().enumerate())
-                    .filter(|(_, found)| *found == Some(label.as_str()))
-                    .filter_map(|(position, _)| u32::try_from(position).ok())
-                    .collect();
-                let failed = |source| PipelineError::Write { table: step.table.clone(), source };
-                let rows = taken(&batch, &UInt32Array::from(positions)).map_err(failed)?;
-                let done = publish_period(publish, &rows, *quarter).await?;
-                self.record.add_table(&step.table, done);
-            }
+            let labels = batch.column_by_name("quarter").and_then(|column| column.as_string_opt::<i32>());
+            let positions: Vec<u32> = labels
+                .into_iter()
+                .flat_map(|labels| labels.iter().enumerate())
+                .filter(|(_, found)| *found == Some(label.as_str()))
+                .filter_map(|(position, _)| u32::try_from(position).ok())
+                .collect();
+            let failed = |source| PipelineError::Write { table: step.table.clone(), source };
+            let rows = taken(&batch, &UInt32Array::from(positions)).map_err(failed)?;
+            let done = publish_period(publish, &rows, quarter).await?;
+            self.record.add_table(&step.table, done);
         }
         Ok(())
     }
 
-    /// Makes the published partitions of quarters known as a table.
-    async fn register_published(
-        &self,
-        name: &str,
-        publish: &Publish,
-        quarters: &BTreeSet<Period>,
-    ) -> Result<(), PipelineError> {
+    /// Makes the published partitions of a quarter known as a table.
+    async fn register_published(&self, name: &str, publish: &Publish, quarter: Period) -> Result<(), PipelineError> {
         let table = &publish.table;
         let partitions = table.partitions().await?;
         let wanted = partitions.into_iter().filter(|partition| {
             let first = partition.period.map(Period::first);
-            first.is_some_and(|first| quarters.contains(&Grain::Quarter.of(first)))
+            first.is_some_and(|first| Grain::Quarter.of(first) == quarter)
         });
         let provider = published_table(&self.session, table, &publish.schema, wanted.collect())?;
         Ok(self.session.register(DERIVED, name, Arc::new(provider))?)
@@ -398,7 +538,7 @@ impl<'a> Run<'a> {
         let day = Day(0);
         let moment = Moment { from: day, to: day, settled_through: day, run_id, partitions: &Default::default() };
         let parameters = self.plan.parameters(moment)?;
-        (self.progress)(Progress { days_done: 0, days: 0, rows: 0, doing: &self.plan.name });
+        self.report(&self.plan.name);
         let computed = self.compute(StepGrain::Run, &parameters).await?;
         let days: BTreeSet<Day> = computed.iter().flat_map(|computed| days_of(&computed.batch)).collect();
         let findings = run_audits(&self.session, self.plan, &parameters, &days).await?;
@@ -416,6 +556,16 @@ impl<'a> Run<'a> {
         }
         Ok(())
     }
+}
+
+/// What breaks in the middle of a step may be a file whose footer is whole: which one, only reading to the end tells. If
+/// one is found the step can be tried without it; if none is, the error stands.
+async fn blame_a_file(error: PipelineError, inputs: &mut Inputs, files: &[TelemetryFile]) -> Result<(), PipelineError> {
+    if !matches!(error, PipelineError::Engine(EngineError::Run { .. })) {
+        return Err(error);
+    }
+    tracing::debug!(%error, "a step failed: the files that it read are read to the end");
+    if inputs.verify(files).await? { Ok(()) } else { Err(error) }
 }
 
 /// The fleet's rows of a table of quarters; none if it is another kind of table.

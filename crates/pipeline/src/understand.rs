@@ -152,7 +152,7 @@ impl Reader<'_> {
         let key = "settings.settle_days";
         let settle_days = self.within(key, self.number(key, &settings.settle_days, 7_i64)?, 0, MOST_SETTLE_DAYS)?;
         let key = "settings.chunk_days";
-        let chunk_days = self.within(key, self.number(key, &settings.chunk_days, 7_i64)?, 1, 36_600)?;
+        let chunk_days = self.within(key, self.number(key, &settings.chunk_days, 15_i64)?, 1, 36_600)?;
         let key = "settings.skew_tolerance_ms";
         let skew_tolerance_ms =
             self.within(key, self.number(key, &settings.skew_tolerance_ms, 1_000_i64)?, 0, 86_400_000)?;
@@ -321,6 +321,10 @@ impl Reader<'_> {
                 ));
             }
             (None, _) => None,
+            (Some(_), StepGrain::Partition) => {
+                let hint = "publish a table that a step of grain `day` makes of it";
+                return Err(self.wrong(&step.table, "a step of grain `partition` is not published", hint));
+            }
             (Some(grain), StepGrain::Quarter) if grain != Grain::Quarter => {
                 return Err(self.wrong(&step.table, "a step of grain `quarter` is partitioned by quarter", ""));
             }
@@ -334,6 +338,10 @@ impl Reader<'_> {
                 schema: Arc::new(Schema::empty()),
             }),
         };
+        if step.grain == StepGrain::Partition && !step.audits.is_empty() {
+            let hint = "audit a table that a step of grain `day` makes of it";
+            return Err(self.wrong(&step.table, "a step of grain `partition` has no days to audit", hint));
+        }
         let audit = |(number, audit): (usize, &AuditConfig)| {
             let sql = self.sql(&format!("{key}.audits[{number}].sql"), &audit.sql)?;
             let name = Path::new(&audit.sql).file_stem().map(|name| name.to_string_lossy().into_owned());

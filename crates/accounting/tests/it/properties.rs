@@ -69,6 +69,24 @@ proptest! {
         prop_assert_eq!(whole.findings.iter().collect::<Vec<_>>(), findings);
     }
 
+    /// How rows are written does not depend on the rows before them as far as anyone can see.
+    #[test]
+    fn rows_collected_together_or_alone(rows in rows(), settle in 1..4) {
+        let rules = rules(settle, 0, LAST);
+        let (alone, together) = (rows.book(&rules), rows.book_together(&rules));
+        prop_assert_eq!(alone.days, together.days);
+        prop_assert_eq!(alone.findings, together.findings);
+    }
+
+    /// A huge job is swept some days at a time.
+    #[test]
+    fn portions_of_days_do_not_matter(rows in rows(), settle in 1..4, most_bytes in 0..200_usize) {
+        let rules = rules(settle, 0, LAST);
+        let (whole, portions) = (rows.book(&rules), rows.book_in_portions(&rules, most_bytes));
+        prop_assert_eq!(whole.days, portions.days);
+        prop_assert_eq!(whole.findings, portions.findings);
+    }
+
     /// Partial results merge in any order.
     #[test]
     fn order_of_rows_does_not_matter(rows in rows(), settle in 1..4) {

@@ -1,9 +1,11 @@
 //! Random telemetry of one job: few instants, few attempts, few tasks, so that everything collides.
 
-use goodput_accounting::encoding::{
-    RawAllocation, RawJob, RawProfile, RawRuntime, write_allocation, write_job, write_profile, write_runtime,
-};
-use goodput_accounting::job::{CollectedJob, JobBooks, book_job};
+use std::fmt;
+use std::sync::Arc;
+
+use goodput_accounting::encoding::Collector;
+use goodput_accounting::job::{JobBooks, book_job, book_job_in_portions};
+use goodput_accounting::raw::{RawAllocation, RawJob, RawProfile, RawRuntime};
 use goodput_accounting::rules::{IdealModel, Rules, SizeClass};
 use goodput_model::Day;
 use proptest::prelude::*;
@@ -27,33 +29,57 @@ const PHASES: [&str; 13] = [
     "warmup",
 ];
 
-/// A row of any table, as bytes.
-#[derive(Debug, Clone)]
-pub(crate) struct Rows {
-    pub(crate) jobs: Vec<Vec<u8>>,
-    pub(crate) allocations: Vec<Vec<u8>>,
-    pub(crate) runtime: Vec<Vec<u8>>,
-    pub(crate) profiles: Vec<Vec<u8>>,
+/// A row of any table, as what appends it.
+#[derive(Clone)]
+pub(crate) struct Row(Arc<dyn Fn(&mut Collector) + Send + Sync>);
+
+impl Row {
+    fn new(append: impl Fn(&mut Collector) + Send + Sync + 'static) -> Row {
+        Row(Arc::new(append))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut collector = Collector::default();
+        (self.0)(&mut collector);
+        collector.take()
+    }
 }
 
+impl fmt::Debug for Row {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", self.bytes())
+    }
+}
+
+/// Rows of a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows(Vec<Row>);
+
 impl Rows {
-    /// Books the rows as they stand, for a range of days.
+    /// Books the rows, each collected on its own, for a range of days.
     pub(crate) fn book(&self, rules: &Rules) -> JobBooks {
-        let (jobs, allocations) = (self.jobs.concat(), self.allocations.concat());
-        let (runtime, profiles) = (self.runtime.concat(), self.profiles.concat());
-        let collected = CollectedJob { jobs: &jobs, allocations: &allocations, runtime: &runtime, profiles: &profiles };
-        book_job("job", collected, rules).unwrap()
+        let bytes: Vec<u8> = self.0.iter().flat_map(Row::bytes).collect();
+        book_job("job", &bytes, rules).unwrap()
+    }
+
+    /// The same rows, collected together.
+    pub(crate) fn book_together(&self, rules: &Rules) -> JobBooks {
+        let mut collector = Collector::default();
+        for row in &self.0 {
+            (row.0)(&mut collector);
+        }
+        book_job("job", &collector.take(), rules).unwrap()
+    }
+
+    /// The same, swept as few days at a time as can be.
+    pub(crate) fn book_in_portions(&self, rules: &Rules, most_bytes: usize) -> JobBooks {
+        let bytes: Vec<u8> = self.0.iter().flat_map(Row::bytes).collect();
+        book_job_in_portions("job", &bytes, rules, most_bytes).unwrap()
     }
 
     /// The same rows in the opposite order.
     pub(crate) fn reversed(&self) -> Rows {
-        let reversed = |rows: &[Vec<u8>]| rows.iter().rev().cloned().collect();
-        Rows {
-            jobs: reversed(&self.jobs),
-            allocations: reversed(&self.allocations),
-            runtime: reversed(&self.runtime),
-            profiles: reversed(&self.profiles),
-        }
+        Rows(self.0.iter().rev().cloned().collect())
     }
 }
 
@@ -90,87 +116,87 @@ fn interval() -> impl Strategy<Value = (Day, i64, Option<i64>)> {
         .prop_map(|(day, start, length)| (Day(FIRST + day), start, length.map(|length| start + length)))
 }
 
-fn job() -> impl Strategy<Value = Vec<u8>> {
+fn job() -> impl Strategy<Value = Row> {
     let state = prop::option::of(prop::sample::select(vec!["failed", "completed", "preempted"]));
     (interval(), state, 0..9_i64, prop::option::of("[ab]")).prop_map(|((day, submit, end), end_state, chips, team)| {
-        let raw = RawJob {
-            job_id: Some("job"),
-            submit: Some(submit),
-            end,
-            end_state,
-            chips_required: Some(chips),
-            accelerator: Some("x"),
-            axes: vec![team.as_deref()],
-        };
-        let mut out = Vec::new();
-        write_job(&mut out, day, &raw, 1000);
-        out
+        Row::new(move |collector| {
+            let raw = RawJob {
+                job_id: Some("job"),
+                submit: Some(submit),
+                end,
+                end_state,
+                chips_required: Some(chips),
+                accelerator: Some("x"),
+                axes: vec![team.as_deref()],
+            };
+            collector.job(day, &raw, 1000);
+        })
     })
 }
 
-fn allocation() -> impl Strategy<Value = Vec<u8>> {
+fn allocation() -> impl Strategy<Value = Row> {
     let place = (prop::sample::select(vec!["", "w"]), prop::sample::select(vec!["c", "d"]));
     (interval(), 0..3_i64, place, 0..6_i64).prop_map(|((day, start, end), attempt, (task, cell), chips)| {
-        let raw = RawAllocation {
-            job_id: Some("job"),
-            attempt: Some(attempt),
-            task: Some(task),
-            cell: Some(cell),
-            accelerator: Some("x"),
-            chips: Some(chips),
-            start: Some(start),
-            end,
-        };
-        let mut out = Vec::new();
-        write_allocation(&mut out, day, &raw, 1000);
-        out
+        Row::new(move |collector| {
+            let raw = RawAllocation {
+                job_id: Some("job"),
+                attempt: Some(attempt),
+                task: Some(task),
+                cell: Some(cell),
+                accelerator: Some("x"),
+                chips: Some(chips),
+                start: Some(start),
+                end,
+            };
+            collector.allocation(day, &raw, 1000);
+        })
     })
 }
 
-fn runtime() -> impl Strategy<Value = Vec<u8>> {
+fn runtime() -> impl Strategy<Value = Row> {
     let steps = (prop::option::weighted(0.9, 0..40_i64), prop::option::weighted(0.9, 0..40_i64));
     (interval(), 0..3_i64, prop::sample::select(PHASES.to_vec()), steps).prop_map(
         |((day, start, end), attempt, phase, (first_step, more))| {
             let last_step = more.map(|more| first_step.unwrap_or(0) + more);
-            let raw = RawRuntime {
-                job_id: Some("job"),
-                attempt: Some(attempt),
-                phase: Some(phase),
-                start: Some(start),
-                end,
-                first_step,
-                last_step,
-            };
-            let mut out = Vec::new();
-            write_runtime(&mut out, day, &raw, 1000);
-            out
+            Row::new(move |collector| {
+                let raw = RawRuntime {
+                    job_id: Some("job"),
+                    attempt: Some(attempt),
+                    phase: Some(phase),
+                    start: Some(start),
+                    end,
+                    first_step,
+                    last_step,
+                };
+                collector.runtime(day, &raw, 1000);
+            })
         },
     )
 }
 
-fn profile() -> impl Strategy<Value = Vec<u8>> {
+fn profile() -> impl Strategy<Value = Row> {
     let times = (1.0..1e7_f64, prop::option::of(1.0..1e7_f64));
     (interval(), 0..3_i64, 1..100_i64, times).prop_map(|((day, start, end), attempt, steps, (measured, predicted))| {
-        let raw = RawProfile {
-            job_id: Some("job"),
-            attempt: Some(attempt),
-            program: Some("p"),
-            start: Some(start),
-            end: Some(end.unwrap_or(start)),
-            steps: Some(steps),
-            step_time_us: Some(measured),
-            predicted_step_time_us: predicted,
-            ..RawProfile::default()
-        };
-        let mut out = Vec::new();
-        write_profile(&mut out, day, &raw, 1000);
-        out
+        Row::new(move |collector| {
+            let raw = RawProfile {
+                job_id: Some("job"),
+                attempt: Some(attempt),
+                program: Some("p"),
+                start: Some(start),
+                end: Some(end.unwrap_or(start)),
+                steps: Some(steps),
+                step_time_us: Some(measured),
+                predicted_step_time_us: predicted,
+                ..RawProfile::default()
+            };
+            collector.profile(day, &raw, 1000);
+        })
     })
 }
 
 /// Telemetry of a job.
 pub(crate) fn rows() -> impl Strategy<Value = Rows> {
-    let of = |rows: proptest::strategy::BoxedStrategy<Vec<u8>>, most: usize| prop::collection::vec(rows, 0..most);
+    let of = |rows: proptest::strategy::BoxedStrategy<Row>, most: usize| prop::collection::vec(rows, 0..most);
     (of(job().boxed(), 4), of(allocation().boxed(), 8), of(runtime().boxed(), 24), of(profile().boxed(), 4))
-        .prop_map(|(jobs, allocations, runtime, profiles)| Rows { jobs, allocations, runtime, profiles })
+        .prop_map(|(jobs, allocations, runtime, profiles)| Rows([jobs, allocations, runtime, profiles].concat()))
 }

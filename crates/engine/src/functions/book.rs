@@ -1,15 +1,14 @@
 //! The sweep over the time line of a job, or of a block of chips, as functions.
 //!
-//! `book_job(job_id, jobs, allocations, runtime, profiles, rules)` and `book_capacity(block, capacity, rules)` take what
-//! the collecting aggregates give and answer with a struct of two lists: `days`, a row for each day and pool in which
-//! anything is booked, and `findings`, what was found about the rows. `rules` is the JSON text of
+//! `book_job(job_id, collected, rules)` and `book_capacity(block, collected, rules)` take what the collecting aggregates
+//! give, of all tables together, and answer with a struct of three lists: `days`, a row for each day and pool in
+//! which anything is booked; `findings`, what was found about the rows; and `told`, the days that cannot be without a row. `rules` is the JSON text of
 //! [`goodput_accounting::Rules`], a constant: it names the axes, which are columns of the result.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Date32Builder, Int64Builder, LargeBinaryArray, ListArray, StringArray, StringBuilder,
-    StructArray,
+    Array, ArrayRef, AsArray, Date32Builder, Int64Builder, ListArray, StringArray, StringBuilder, StructArray,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -18,8 +17,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use goodput_accounting::capacity::{CapacityBooks, book_capacity};
-use goodput_accounting::job::{CollectedJob, JobBooks, book_job};
-use goodput_accounting::{Findings, Rules};
+use goodput_accounting::job::{JobBooks, book_job};
+use goodput_accounting::{AccountingError, Findings, Rules};
 use goodput_model::contract::SIZE_CLASS;
 use goodput_model::{Day, JOB_DAY_BUCKETS, Table};
 
@@ -35,12 +34,16 @@ pub struct BookCapacity {
     signature: Signature,
 }
 
+/// Whose rows, what was collected of them, and the rules.
+fn signature() -> Signature {
+    let arguments = vec![DataType::Utf8, DataType::LargeBinary, DataType::Utf8];
+    Signature::new(TypeSignature::Exact(arguments), Volatility::Immutable)
+}
+
 impl BookJob {
     /// The function.
     pub fn new() -> BookJob {
-        let rows = || DataType::LargeBinary;
-        let arguments = vec![DataType::Utf8, rows(), rows(), rows(), rows(), DataType::Utf8];
-        BookJob { signature: Signature::new(TypeSignature::Exact(arguments), Volatility::Immutable) }
+        BookJob { signature: signature() }
     }
 }
 
@@ -53,8 +56,7 @@ impl Default for BookJob {
 impl BookCapacity {
     /// The function.
     pub fn new() -> BookCapacity {
-        let arguments = vec![DataType::Utf8, DataType::LargeBinary, DataType::Utf8];
-        BookCapacity { signature: Signature::new(TypeSignature::Exact(arguments), Volatility::Immutable) }
+        BookCapacity { signature: signature() }
     }
 }
 
@@ -78,27 +80,12 @@ impl ScalarUDFImpl for BookJob {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let rules = constant_rules(args.scalar_arguments.get(5).copied().flatten())?;
+        let rules = constant_rules(args.scalar_arguments.get(2).copied().flatten())?;
         Ok(Arc::new(Field::new(self.name(), books_type(job_day_fields(&rules)), false)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rules = scalar_rules(&args.args[5])?;
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let job_ids = arrays[0].as_string::<i32>();
-        let tables: Vec<&LargeBinaryArray> = arrays[1..5].iter().map(|array| array.as_binary::<i64>()).collect();
-        let rows_of =
-            |table: usize, row: usize| if tables[table].is_valid(row) { tables[table].value(row) } else { &[] };
-        let mut books = Vec::with_capacity(args.number_rows);
-        for row in 0..args.number_rows {
-            let collected = CollectedJob {
-                jobs: rows_of(0, row),
-                allocations: rows_of(1, row),
-                runtime: rows_of(2, row),
-                profiles: rows_of(3, row),
-            };
-            books.push(book_job(text_of(job_ids, row), collected, &rules).map_err(external)?);
-        }
+        let (books, rules) = book_each(&args, book_job)?;
         Ok(ColumnarValue::Array(Arc::new(job_books_array(&books, &rules)?)))
     }
 }
@@ -117,24 +104,29 @@ impl ScalarUDFImpl for BookCapacity {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rules = scalar_rules(&args.args[2])?;
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let (blocks, collected) = (arrays[0].as_string::<i32>(), arrays[1].as_binary::<i64>());
-        let mut books = Vec::with_capacity(args.number_rows);
-        for row in 0..args.number_rows {
-            let rows = if collected.is_valid(row) { collected.value(row) } else { &[] };
-            books.push(book_capacity(text_of(blocks, row), rows, &rules).map_err(external)?);
-        }
+        let (books, _) = book_each(&args, book_capacity)?;
         Ok(ColumnarValue::Array(Arc::new(capacity_books_array(&books)?)))
     }
 }
 
-fn text_of(texts: &StringArray, row: usize) -> &str {
-    if texts.is_valid(row) { texts.value(row) } else { "" }
+/// Books the rows of each row's job or block.
+fn book_each<B>(
+    args: &ScalarFunctionArgs,
+    book: impl Fn(&str, &[u8], &Rules) -> std::result::Result<B, AccountingError>,
+) -> Result<(Vec<B>, Rules)> {
+    let rules = scalar_rules(&args.args[2])?;
+    let arrays = ColumnarValue::values_to_arrays(&args.args[..2])?;
+    let (names, collected) = (arrays[0].as_string::<i32>(), arrays[1].as_binary::<i64>());
+    let book_one = |row: usize| {
+        let rows = if collected.is_valid(row) { collected.value(row) } else { &[] };
+        book(text_of(names, row), rows, &rules).map_err(|error| DataFusionError::External(Box::new(error)))
+    };
+    let books = (0..args.number_rows).map(book_one).collect::<Result<Vec<_>>>()?;
+    Ok((books, rules))
 }
 
-fn external(error: goodput_accounting::AccountingError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
+fn text_of(texts: &StringArray, row: usize) -> &str {
+    if texts.is_valid(row) { texts.value(row) } else { "" }
 }
 
 /// The rules of a call, which are a constant.
@@ -193,6 +185,7 @@ fn books_fields(days: Fields) -> Fields {
     Fields::from(vec![
         Field::new("days", list_of(days), false),
         Field::new("findings", list_of(finding_fields()), false),
+        Field::new("told", DataType::new_list(DataType::Date32, false), false),
     ])
 }
 
@@ -236,6 +229,12 @@ fn findings_lists<'a>(findings: impl Iterator<Item = &'a Findings> + Clone) -> R
     lists(finding_fields(), columns, findings.map(|findings| findings.iter().count()))
 }
 
+fn told_lists<'a>(told: impl Iterator<Item = &'a Vec<Day>> + Clone) -> Result<ArrayRef> {
+    let item = Arc::new(Field::new_list_field(DataType::Date32, false));
+    let lengths = OffsetBuffer::from_lengths(told.clone().map(Vec::len));
+    Ok(Arc::new(ListArray::try_new(item, lengths, dates(told.flatten().copied()), None)?))
+}
+
 fn job_books_array(books: &[JobBooks], rules: &Rules) -> Result<StructArray> {
     let fields = job_day_fields(rules);
     let days = || books.iter().flat_map(|books| &books.days);
@@ -254,7 +253,8 @@ fn job_books_array(books: &[JobBooks], rules: &Rules) -> Result<StructArray> {
     }
     let days = lists(fields.clone(), columns, books.iter().map(|books| books.days.len()))?;
     let findings = findings_lists(books.iter().map(|books| &books.findings))?;
-    Ok(StructArray::try_new(books_fields(fields), vec![days, findings], None)?)
+    let told = told_lists(books.iter().map(|books| &books.told))?;
+    Ok(StructArray::try_new(books_fields(fields), vec![days, findings, told], None)?)
 }
 
 fn capacity_books_array(books: &[CapacityBooks]) -> Result<StructArray> {
@@ -267,5 +267,6 @@ fn capacity_books_array(books: &[CapacityBooks]) -> Result<StructArray> {
     ];
     let days = lists(fields.clone(), columns, books.iter().map(|books| books.days.len()))?;
     let findings = findings_lists(books.iter().map(|books| &books.findings))?;
-    Ok(StructArray::try_new(books_fields(fields), vec![days, findings], None)?)
+    let told = told_lists(books.iter().map(|books| &books.told))?;
+    Ok(StructArray::try_new(books_fields(fields), vec![days, findings, told], None)?)
 }

@@ -4,21 +4,27 @@
 //! contract has them, and extra axes behind. Rows are judged one by one on the way in, and what the accounting needs of
 //! each is appended to the bytes of its group ([`goodput_accounting::encoding`]). Partial results merge by concatenation,
 //! in any order, over partitions and nodes. Rows whose group is null (a required key is missing) are counted like others.
+//!
+//! `merge_collected(collected)` puts such values together: those of other tables and of other partitions.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, LargeBinaryArray, LargeBinaryBuilder,
-    PrimitiveArray, StringViewArray,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, Int64Array, LargeBinaryArray, LargeBinaryBuilder,
+    PrimitiveArray, StringArray, StringViewArray,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Field, FieldRef, Float64Type, Int64Type, TimestampMillisecondType,
+    ArrowPrimitiveType, DataType, Date32Type, Field, FieldRef, Float64Type, Int32Type, Int64Type,
+    TimestampMillisecondType,
 };
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
-use goodput_accounting::encoding::{self, RawAllocation, RawCapacity, RawJob, RawProfile, RawRuntime};
+use goodput_accounting::encoding::Collector;
+use goodput_accounting::raw::{RawAllocation, RawCapacity, RawJob, RawProfile, RawRuntime};
 use goodput_model::{Day, Kind, Table};
 
 use crate::schema::data_type;
@@ -79,10 +85,19 @@ pub fn collected_columns(table: Table) -> &'static [(&'static str, Kind)] {
     }
 }
 
-/// The aggregate of one table.
+/// What an aggregate takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Takes {
+    /// Rows of a table.
+    Rows(Table),
+    /// What was collected before.
+    Collected,
+}
+
+/// An aggregate that collects.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Collect {
-    table: Table,
+    takes: Takes,
     name: String,
     signature: Signature,
 }
@@ -90,11 +105,21 @@ pub struct Collect {
 impl Collect {
     /// The aggregate `collect_<table>`.
     pub fn new(table: Table) -> Collect {
-        Collect {
-            table,
-            name: format!("collect_{}", table.name()),
-            signature: Signature::user_defined(Volatility::Immutable),
-        }
+        Collect::named(Takes::Rows(table), format!("collect_{}", table.name()))
+    }
+
+    /// The aggregate `merge_collected`.
+    pub fn merging() -> Collect {
+        Collect::named(Takes::Collected, "merge_collected".to_owned())
+    }
+
+    /// What it takes.
+    pub(crate) fn takes(&self) -> Takes {
+        self.takes
+    }
+
+    fn named(takes: Takes, name: String) -> Collect {
+        Collect { takes, name, signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
@@ -108,9 +133,15 @@ impl AggregateUDFImpl for Collect {
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let columns = collected_columns(self.table);
+        let Takes::Rows(table) = self.takes else {
+            return match given {
+                [_] => Ok(vec![DataType::LargeBinary]),
+                _ => plan_err!("`{}` takes what was collected, and nothing else", self.name),
+            };
+        };
+        let columns = collected_columns(table);
         let fixed = 2 + columns.len();
-        let fits = if self.table == Table::Jobs { given.len() >= fixed } else { given.len() == fixed };
+        let fits = if table == Table::Jobs { given.len() >= fixed } else { given.len() == fixed };
         if !fits {
             let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
             return plan_err!("`{}` takes (date, skew_tolerance_ms, {})", self.name, names.join(", "));
@@ -130,7 +161,7 @@ impl AggregateUDFImpl for Collect {
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(CollectAll { table: self.table, rows: Vec::new() }))
+        Ok(Box::new(CollectAll { takes: self.takes, rows: Collector::default() }))
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
@@ -138,36 +169,105 @@ impl AggregateUDFImpl for Collect {
     }
 
     fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(CollectGroups { table: self.table, groups: Vec::new(), bytes: 0 }))
+        let (collected, groups) = (VecDeque::new(), Vec::new());
+        Ok(Box::new(CollectGroups { takes: self.takes, collected, forgotten: 0, groups, bytes: 0 }))
     }
 }
 
 /// The rows of each group.
 #[derive(Debug)]
 struct CollectGroups {
-    table: Table,
-    groups: Vec<Vec<u8>>,
-    /// Bytes reserved by the groups.
+    takes: Takes,
+    /// What was collected before, as it came; which of it belongs to a group, the group says. Copied once, at the end.
+    collected: VecDeque<LargeBinaryArray>,
+    /// How many arrays came before those: they were let go of.
+    forgotten: u32,
+    groups: Vec<Group>,
+    /// Bytes set aside.
     bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    rows: Collector,
+    /// Places in what was collected before: which array of all that came, which row of it.
+    places: Vec<(u32, u32)>,
+}
+
+impl Group {
+    fn capacity_bytes(&self) -> usize {
+        self.rows.capacity_bytes() + self.places.capacity() * size_of::<(u32, u32)>()
+    }
 }
 
 impl CollectGroups {
     fn extend_to(&mut self, groups: usize) {
         if self.groups.len() < groups {
-            self.groups.resize_with(groups, Vec::new);
+            self.groups.resize_with(groups, Group::default);
         }
+    }
+
+    /// Appends rows of a table to their groups.
+    fn collect(&mut self, rows: &Rows<'_>, group_indices: &[usize], filter: Option<&BooleanArray>) {
+        for (row, group) in group_indices.iter().enumerate() {
+            if filter.is_some_and(|filter| !filter.is_valid(row) || !filter.value(row)) {
+                continue;
+            }
+            let group = &mut self.groups[*group].rows;
+            let before = group.capacity_bytes();
+            rows.append(row, group);
+            self.bytes += group.capacity_bytes() - before;
+        }
+    }
+
+    /// Notes to which groups belongs what was collected before.
+    fn merge(&mut self, collected: &LargeBinaryArray, group_indices: &[usize], filter: Option<&BooleanArray>) {
+        let array = self.forgotten.saturating_add(u32::try_from(self.collected.len()).unwrap_or(u32::MAX));
+        for (row, group) in (0_u32..).zip(group_indices) {
+            let at = row as usize;
+            if collected.is_null(at) || filter.is_some_and(|filter| !filter.is_valid(at) || !filter.value(at)) {
+                continue;
+            }
+            let places = &mut self.groups[*group].places;
+            let before = places.capacity();
+            places.push((array, row));
+            self.bytes += (places.capacity() - before) * size_of::<(u32, u32)>();
+        }
+        self.bytes += held_bytes(collected);
+        self.collected.push_back(collected.clone());
     }
 
     fn emit(&mut self, emit_to: EmitTo) -> LargeBinaryArray {
         let groups = emit_to.take_needed(&mut self.groups);
-        let bytes = groups.iter().map(Vec::len).sum();
-        let mut array = LargeBinaryBuilder::with_capacity(groups.len(), bytes);
-        for group in groups {
-            self.bytes = self.bytes.saturating_sub(group.capacity());
-            array.append_value(group);
+        let value = |(array, row): &(u32, u32)| self.collected[(array - self.forgotten) as usize].value(*row as usize);
+        let of_group = |group: &Group| group.rows.len() + group.places.iter().map(|at| value(at).len()).sum::<usize>();
+        let bytes = groups.iter().map(of_group).sum();
+        let mut values: Vec<u8> = Vec::with_capacity(bytes);
+        let mut lengths = Vec::with_capacity(groups.len());
+        let mut freed = 0;
+        for mut group in groups {
+            freed += group.capacity_bytes();
+            let begin = values.len();
+            values.extend_from_slice(&group.rows.take());
+            group.places.iter().for_each(|at| values.extend_from_slice(value(at)));
+            lengths.push(values.len() - begin);
         }
-        array.finish()
+        // Where groups come in order, what is still needed came last.
+        let needed = self.groups.iter().flat_map(|group| &group.places).map(|(array, _)| *array).min();
+        while self.collected.front().is_some() && needed.is_none_or(|needed| self.forgotten < needed) {
+            freed += self.collected.pop_front().map_or(0, |array| held_bytes(&array));
+            self.forgotten += 1;
+        }
+        self.bytes = self.bytes.saturating_sub(freed);
+        LargeBinaryArray::new(OffsetBuffer::from_lengths(lengths), values.into(), None)
     }
+}
+
+/// The bytes of the values of an array, which may be a part of a larger one.
+fn held_bytes(array: &LargeBinaryArray) -> usize {
+    let (first, last) = (array.value_offsets().first(), array.value_offsets().last());
+    let bytes = last.zip(first).map_or(0, |(last, first)| last - first);
+    usize::try_from(bytes).unwrap_or(0) + array.len() * size_of::<i64>()
 }
 
 impl GroupsAccumulator for CollectGroups {
@@ -179,31 +279,16 @@ impl GroupsAccumulator for CollectGroups {
         total_num_groups: usize,
     ) -> Result<()> {
         self.extend_to(total_num_groups);
-        let rows = Rows::new(self.table, values)?;
-        for (row, group) in group_indices.iter().enumerate() {
-            if filter.is_some_and(|filter| filter.is_null(row) || !filter.value(row)) {
-                continue;
-            }
-            let group = &mut self.groups[*group];
-            let before = group.capacity();
-            rows.write(row, group);
-            self.bytes += group.capacity() - before;
+        match Rows::new(self.takes, values)? {
+            Rows::Collected(collected) => self.merge(collected, group_indices, filter),
+            rows => self.collect(&rows, group_indices, filter),
         }
         Ok(())
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
         self.extend_to(total_num_groups);
-        let states = binary(&values[0])?;
-        for (row, group) in group_indices.iter().enumerate() {
-            if states.is_null(row) {
-                continue;
-            }
-            let group = &mut self.groups[*group];
-            let before = group.capacity();
-            group.extend_from_slice(states.value(row));
-            self.bytes += group.capacity() - before;
-        }
+        self.merge(binary(&values[0])?, group_indices, None);
         Ok(())
     }
 
@@ -216,57 +301,56 @@ impl GroupsAccumulator for CollectGroups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let rows = Rows::new(self.table, values)?;
+        let rows = Rows::new(self.takes, values)?;
         let mut array = LargeBinaryBuilder::new();
-        let mut bytes = Vec::new();
+        let mut collector = Collector::default();
         for row in 0..values[0].len() {
-            bytes.clear();
             if filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row)) {
-                rows.write(row, &mut bytes);
+                rows.append(row, &mut collector);
             }
-            array.append_value(&bytes);
+            array.append_value(collector.take());
         }
         Ok(vec![Arc::new(array.finish())])
     }
 
     fn size(&self) -> usize {
-        self.bytes + self.groups.capacity() * size_of::<Vec<u8>>()
+        self.bytes + self.groups.capacity() * size_of::<Group>()
     }
 }
 
 /// All rows as one group.
 #[derive(Debug)]
 struct CollectAll {
-    table: Table,
-    rows: Vec<u8>,
+    takes: Takes,
+    rows: Collector,
 }
 
 impl Accumulator for CollectAll {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let rows = Rows::new(self.table, values)?;
-        for row in 0..values[0].len() {
-            rows.write(row, &mut self.rows);
-        }
+        let rows = Rows::new(self.takes, values)?;
+        (0..values[0].len()).for_each(|row| rows.append(row, &mut self.rows));
         Ok(())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        for state in binary(&states[0])?.iter().flatten() {
-            self.rows.extend_from_slice(state);
-        }
+        let rows = Rows::new(Takes::Collected, states)?;
+        (0..states[0].len()).for_each(|row| rows.append(row, &mut self.rows));
         Ok(())
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::LargeBinary(Some(self.rows.clone())))
+        let collected = self.rows.take();
+        // A window asks again for what it was given before.
+        self.rows.append(&collected);
+        Ok(ScalarValue::LargeBinary(Some(collected)))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![ScalarValue::LargeBinary(Some(std::mem::take(&mut self.rows)))])
+        Ok(vec![ScalarValue::LargeBinary(Some(self.rows.take()))])
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.rows.capacity()
+        size_of_val(self) + self.rows.capacity_bytes()
     }
 }
 
@@ -277,141 +361,242 @@ fn binary(array: &ArrayRef) -> Result<&LargeBinaryArray> {
     }
 }
 
-/// The arguments of a batch as columns of their types.
-struct Rows<'a> {
-    table: Table,
-    dates: &'a PrimitiveArray<Date32Type>,
-    tolerances: &'a Int64Array,
-    columns: Vec<ColumnOf<'a>>,
+/// The arguments of a batch.
+pub(crate) enum Rows<'a> {
+    /// Rows of `runtime`, of which there are by far the most.
+    Runtime(RuntimeRows<'a>),
+    /// Rows of another table.
+    Of(Table, Dates<'a>, Vec<ColumnOf<'a>>),
+    /// What was collected before.
+    Collected(&'a LargeBinaryArray),
 }
 
-enum ColumnOf<'a> {
-    Text(&'a StringViewArray),
+/// When rows were recorded, and what their clocks are allowed.
+pub(crate) struct Dates<'a> {
+    dates: &'a PrimitiveArray<Date32Type>,
+    tolerances: &'a Int64Array,
+}
+
+impl Dates<'_> {
+    /// A row without a date belongs to no partition and to no day.
+    #[inline]
+    fn of(&self, row: usize) -> Option<(Day, i64)> {
+        let tolerance = if self.tolerances.is_valid(row) { self.tolerances.value(row) } else { 0 };
+        self.dates.is_valid(row).then(|| (Day(self.dates.value(row)), tolerance))
+    }
+}
+
+pub(crate) struct RuntimeRows<'a> {
+    dates: Dates<'a>,
+    job_ids: Texts<'a>,
+    attempts: &'a Int64Array,
+    phases: Texts<'a>,
+    starts: &'a PrimitiveArray<TimestampMillisecondType>,
+    ends: &'a PrimitiveArray<TimestampMillisecondType>,
+    first_steps: &'a Int64Array,
+    last_steps: &'a Int64Array,
+}
+
+pub(crate) enum ColumnOf<'a> {
+    Text(Texts<'a>),
     Int(&'a Int64Array),
     Float(&'a Float64Array),
     Instant(&'a PrimitiveArray<TimestampMillisecondType>),
 }
 
+fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
+    match array.as_primitive_opt::<T>() {
+        Some(array) => Ok(array),
+        None => exec_err!("an argument is {}, not {}", array.data_type(), T::DATA_TYPE),
+    }
+}
+
+/// Texts, as the engine or as files hold them.
+#[derive(Clone, Copy)]
+pub(crate) enum Texts<'a> {
+    Views(&'a StringViewArray),
+    Dictionary(&'a Int32Array, &'a StringArray),
+}
+
+impl<'a> Texts<'a> {
+    #[inline]
+    fn get(self, row: usize) -> Option<&'a str> {
+        match self {
+            Texts::Views(array) => array.is_valid(row).then(|| array.value(row)),
+            Texts::Dictionary(keys, values) => {
+                let key = if keys.is_valid(row) { usize::try_from(keys.value(row)).ok()? } else { return None };
+                values.is_valid(key).then(|| values.value(key))
+            }
+        }
+    }
+}
+
+fn texts(array: &ArrayRef) -> Result<Texts<'_>> {
+    if let Some(array) = array.as_string_view_opt() {
+        return Ok(Texts::Views(array));
+    }
+    let dictionary = array.as_dictionary_opt::<Int32Type>();
+    match dictionary.and_then(|array| Some((array.keys(), array.values().as_string_opt::<i32>()?))) {
+        Some((keys, values)) => Ok(Texts::Dictionary(keys, values)),
+        None => exec_err!("an argument is {}, not a text", array.data_type()),
+    }
+}
+
+#[inline]
+fn number<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
+    array.is_valid(row).then(|| array.value(row))
+}
+
 impl<'a> Rows<'a> {
-    fn new(table: Table, values: &'a [ArrayRef]) -> Result<Rows<'a>> {
-        fn of<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
-            match array.as_primitive_opt::<T>() {
-                Some(array) => Ok(array),
-                None => exec_err!("an argument is {}, not {}", array.data_type(), T::DATA_TYPE),
-            }
+    pub(crate) fn new(takes: Takes, values: &'a [ArrayRef]) -> Result<Rows<'a>> {
+        let table = match (takes, values) {
+            (Takes::Rows(table), _) => table,
+            (Takes::Collected, [collected]) => return Ok(Rows::Collected(binary(collected)?)),
+            (Takes::Collected, _) => return exec_err!("collected rows are one argument"),
+        };
+        if values.len() < 2 + collected_columns(table).len() {
+            return exec_err!("{} arguments are too few for a row of `{}`", values.len(), table.name());
         }
-        let mut columns = Vec::with_capacity(values.len());
-        for array in values.get(2..).unwrap_or_default() {
-            columns.push(match array.data_type() {
-                DataType::Int64 => ColumnOf::Int(of::<Int64Type>(array)?),
-                DataType::Float64 => ColumnOf::Float(of::<Float64Type>(array)?),
-                DataType::Timestamp(..) => ColumnOf::Instant(of::<TimestampMillisecondType>(array)?),
-                _ => match array.as_string_view_opt() {
-                    Some(array) => ColumnOf::Text(array),
-                    None => return exec_err!("an argument is {}", array.data_type()),
-                },
-            });
+        let (dates, columns) = values.split_at(2);
+        let dates = Dates { dates: numbers(&dates[0])?, tolerances: numbers(&dates[1])? };
+        if table == Table::Runtime {
+            return Ok(Rows::Runtime(RuntimeRows {
+                dates,
+                job_ids: texts(&columns[0])?,
+                attempts: numbers(&columns[1])?,
+                phases: texts(&columns[2])?,
+                starts: numbers(&columns[3])?,
+                ends: numbers(&columns[4])?,
+                first_steps: numbers(&columns[5])?,
+                last_steps: numbers(&columns[6])?,
+            }));
         }
-        let (dates, tolerances) = (of::<Date32Type>(&values[0])?, of::<Int64Type>(&values[1])?);
-        Ok(Rows { table, dates, tolerances, columns })
+        let column = |array: &'a ArrayRef| {
+            Ok(match array.data_type() {
+                DataType::Int64 => ColumnOf::Int(numbers::<Int64Type>(array)?),
+                DataType::Float64 => ColumnOf::Float(numbers::<Float64Type>(array)?),
+                DataType::Timestamp(..) => ColumnOf::Instant(numbers(array)?),
+                _ => ColumnOf::Text(texts(array)?),
+            })
+        };
+        Ok(Rows::Of(table, dates, columns.iter().map(column).collect::<Result<_>>()?))
     }
 
-    fn text(&self, column: usize, row: usize) -> Option<&'a str> {
-        match self.columns.get(column) {
-            Some(ColumnOf::Text(array)) if array.is_valid(row) => Some(array.value(row)),
+    /// Appends a row to its group.
+    #[inline]
+    pub(crate) fn append(&self, row: usize, group: &mut Collector) {
+        match self {
+            Rows::Runtime(rows) => rows.append(row, group),
+            Rows::Collected(collected) if collected.is_valid(row) => group.append(collected.value(row)),
+            Rows::Collected(_) => {}
+            Rows::Of(table, dates, columns) => {
+                if let Some((date, tolerance)) = dates.of(row) {
+                    append(*table, columns, row, date, tolerance, group);
+                }
+            }
+        }
+    }
+}
+
+impl RuntimeRows<'_> {
+    #[inline]
+    fn append(&self, row: usize, group: &mut Collector) {
+        let Some((date, tolerance)) = self.dates.of(row) else { return };
+        let raw = RawRuntime {
+            job_id: self.job_ids.get(row),
+            attempt: number(self.attempts, row),
+            phase: self.phases.get(row),
+            start: number(self.starts, row),
+            end: number(self.ends, row),
+            first_step: number(self.first_steps, row),
+            last_step: number(self.last_steps, row),
+        };
+        group.runtime(date, &raw, tolerance);
+    }
+}
+
+impl<'a> ColumnOf<'a> {
+    fn text(&self, row: usize) -> Option<&'a str> {
+        match self {
+            ColumnOf::Text(texts) => texts.get(row),
             _ => None,
         }
     }
 
-    fn int(&self, column: usize, row: usize) -> Option<i64> {
-        match self.columns.get(column) {
-            Some(ColumnOf::Int(array)) if array.is_valid(row) => Some(array.value(row)),
-            Some(ColumnOf::Instant(array)) if array.is_valid(row) => Some(array.value(row)),
+    fn int(&self, row: usize) -> Option<i64> {
+        match self {
+            ColumnOf::Int(array) => number(array, row),
+            ColumnOf::Instant(array) => number(array, row),
             _ => None,
         }
     }
 
-    fn float(&self, column: usize, row: usize) -> Option<f64> {
-        match self.columns.get(column) {
-            Some(ColumnOf::Float(array)) if array.is_valid(row) => Some(array.value(row)),
+    fn float(&self, row: usize) -> Option<f64> {
+        match self {
+            ColumnOf::Float(array) => number(array, row),
             _ => None,
         }
     }
+}
 
-    /// Appends what the accounting needs of a row. A row without a date belongs to no partition and to no day.
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if self.dates.is_null(row) {
-            return;
+/// Appends a row of any table but `runtime`, whose columns are as [`collected_columns`] says.
+fn append(table: Table, columns: &[ColumnOf<'_>], row: usize, date: Day, tolerance: i64, group: &mut Collector) {
+    let (text, int, float) =
+        (|at: usize| columns[at].text(row), |at: usize| columns[at].int(row), |at: usize| columns[at].float(row));
+    match table {
+        Table::Capacity => {
+            let raw = RawCapacity {
+                cell: text(0),
+                accelerator: text(1),
+                block: text(2),
+                chips: int(3),
+                state: text(4),
+                start: int(5),
+                end: int(6),
+            };
+            group.capacity(date, &raw, tolerance);
         }
-        let date = Day(self.dates.value(row));
-        let tolerance = if self.tolerances.is_valid(row) { self.tolerances.value(row) } else { 0 };
-        let (text, int, float) = (|at| self.text(at, row), |at| self.int(at, row), |at| self.float(at, row));
-        match self.table {
-            Table::Capacity => {
-                let raw = RawCapacity {
-                    cell: text(0),
-                    accelerator: text(1),
-                    block: text(2),
-                    chips: int(3),
-                    state: text(4),
-                    start: int(5),
-                    end: int(6),
-                };
-                encoding::write_capacity(out, date, &raw, tolerance);
-            }
-            Table::Jobs => {
-                let raw = RawJob {
-                    job_id: text(0),
-                    submit: int(1),
-                    end: int(2),
-                    end_state: text(3),
-                    chips_required: int(4),
-                    accelerator: text(5),
-                    axes: (6..self.columns.len()).map(text).collect(),
-                };
-                encoding::write_job(out, date, &raw, tolerance);
-            }
-            Table::Allocations => {
-                let raw = RawAllocation {
-                    job_id: text(0),
-                    attempt: int(1),
-                    task: text(2),
-                    cell: text(3),
-                    accelerator: text(4),
-                    chips: int(5),
-                    start: int(6),
-                    end: int(7),
-                };
-                encoding::write_allocation(out, date, &raw, tolerance);
-            }
-            Table::Runtime => {
-                let raw = RawRuntime {
-                    job_id: text(0),
-                    attempt: int(1),
-                    phase: text(2),
-                    start: int(3),
-                    end: int(4),
-                    first_step: int(5),
-                    last_step: int(6),
-                };
-                encoding::write_runtime(out, date, &raw, tolerance);
-            }
-            Table::Profiles => {
-                let raw = RawProfile {
-                    job_id: text(0),
-                    attempt: int(1),
-                    program: text(2),
-                    start: int(3),
-                    end: int(4),
-                    steps: int(5),
-                    step_time_us: float(6),
-                    predicted_step_time_us: float(7),
-                    flops_per_step: float(8),
-                    bytes_per_step: float(9),
-                    precision: text(10),
-                };
-                encoding::write_profile(out, date, &raw, tolerance);
-            }
+        Table::Jobs => {
+            let raw = RawJob {
+                job_id: text(0),
+                submit: int(1),
+                end: int(2),
+                end_state: text(3),
+                chips_required: int(4),
+                accelerator: text(5),
+                axes: columns[6..].iter().map(|column| column.text(row)).collect(),
+            };
+            group.job(date, &raw, tolerance);
+        }
+        Table::Allocations => {
+            let raw = RawAllocation {
+                job_id: text(0),
+                attempt: int(1),
+                task: text(2),
+                cell: text(3),
+                accelerator: text(4),
+                chips: int(5),
+                start: int(6),
+                end: int(7),
+            };
+            group.allocation(date, &raw, tolerance);
+        }
+        Table::Runtime => {}
+        Table::Profiles => {
+            let raw = RawProfile {
+                job_id: text(0),
+                attempt: int(1),
+                program: text(2),
+                start: int(3),
+                end: int(4),
+                steps: int(5),
+                step_time_us: float(6),
+                predicted_step_time_us: float(7),
+                flops_per_step: float(8),
+                bytes_per_step: float(9),
+                precision: text(10),
+            };
+            group.profile(date, &raw, tolerance);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! | function | what it is for |
 //! |---|---|
 //! | `collect_jobs`, `collect_allocations`, `collect_runtime`, `collect_profiles`, `collect_capacity` | aggregates: the rows of a job or block, judged, as one mergeable value ([`collect`]) |
+//! | `merge_collected` | an aggregate: such values of several tables and partitions as one ([`collect`]) |
 //! | `book_job`, `book_capacity` | the sweep over a job's or a block's time line ([`book`]) |
 //! | `sum` | as ever, but a sum of 64-bit integers that does not fit is an error ([`checked`]) |
 //! | `checked_add`, `checked_sub` | integers; an error where `+` and `-` would wrap ([`checked`]) |
@@ -26,6 +27,7 @@ pub fn register(context: &SessionContext) {
     for table in Table::ALL {
         context.register_udaf(AggregateUDF::from(collect::Collect::new(table)));
     }
+    context.register_udaf(AggregateUDF::from(collect::Collect::merging()));
     context.register_udaf(AggregateUDF::from(checked::CheckedSum::new()));
     context.register_udf(ScalarUDF::from(checked::Checked::add()));
     context.register_udf(ScalarUDF::from(checked::Checked::sub()));
