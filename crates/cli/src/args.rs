@@ -56,14 +56,24 @@ pub(crate) enum Command {
     Simulate(SimulateArgs),
 }
 
+/// Which days; without any of these, those that are due.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArgs {
-    /// First day [default: the first that the telemetry holds].
+pub(crate) struct DayArgs {
+    /// First day, due or not [default with --to: the first that the telemetry holds].
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) from: Option<Day>,
-    /// Last day [default: the last that the telemetry holds].
+    /// Last day, due or not [default with --from: the last that the telemetry holds].
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) to: Option<Day>,
+    /// All days, due or not.
+    #[arg(long, conflicts_with_all = ["from", "to"])]
+    pub(crate) full_refresh: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) days: DayArgs,
     /// The id of the run, in every row that it publishes [default: made of the clock].
     #[arg(long, value_name = "ID", value_parser = parse_run_id)]
     pub(crate) run_id: Option<String>,
@@ -74,12 +84,8 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArgs {
-    /// First day [default: the first that the telemetry holds].
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    pub(crate) from: Option<Day>,
-    /// Last day [default: the last that the telemetry holds].
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    pub(crate) to: Option<Day>,
+    #[command(flatten)]
+    pub(crate) days: DayArgs,
     /// Print the plan as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! What a person reads after a command.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use goodput_pipeline::preview::{Checked, Preview};
@@ -12,6 +13,11 @@ use crate::args::{SETTLE_DAYS, SimulateArgs};
 /// The summary of a run.
 pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
     let mut out = String::new();
+    if record.is_idle() {
+        line(&mut out, &format!("{}: nothing is due, {} stays as it is", record.pipeline, plan.warehouse));
+        kept(&mut out, &record.kept);
+        return out;
+    }
     let range = match (&record.from, &record.to) {
         (Some(from), Some(to)) if from == to => format!("{from}, "),
         (Some(from), Some(to)) => format!("{from} to {to}, "),
@@ -68,6 +74,7 @@ pub(crate) fn of_run(record: &RunRecord, plan: &Plan) -> String {
     for file in &record.unreadable_files {
         line(&mut out, &format!("unreadable: {}: {}", file.file, file.problem));
     }
+    kept(&mut out, &record.kept);
     if !record.held_back.is_empty() {
         line(&mut out, "");
         line(&mut out, "held back: these days keep what was published before");
@@ -96,7 +103,10 @@ fn fleet_row(quarter: &FleetQuarter) -> [String; 8] {
 /// The summary of a plan.
 pub(crate) fn of_plan(preview: &Preview) -> String {
     let mut out = String::new();
-    if preview.days.is_empty() {
+    if preview.chunks == 0 {
+        line(&mut out, &format!("{}: nothing is due", preview.pipeline));
+        line(&mut out, &format!("reads {}", preview.reads));
+    } else if preview.days.is_empty() {
         line(&mut out, &format!("{}: all at once", preview.pipeline));
         line(&mut out, &format!("reads {}", preview.reads));
     } else {
@@ -122,7 +132,18 @@ pub(crate) fn of_plan(preview: &Preview) -> String {
         }
         table(&mut out, &rows);
     }
+    kept(&mut out, &preview.kept);
     out
+}
+
+/// The days that keep their figures because there is less telemetry than they were computed from.
+fn kept(out: &mut String, kept: &BTreeMap<String, String>) {
+    if let (Some((first, gone)), Some((last, _))) = (kept.first_key_value(), kept.last_key_value()) {
+        let days = if kept.len() == 1 { format!("{first} keeps its") } else { format!("{first} to {last} keep their") };
+        line(out, "");
+        line(out, &format!("kept: {days} figures, since telemetry of their windows is gone, such as {}", cut(gone, 100)));
+        line(out, "      --from and --to compute them from what is left");
+    }
 }
 
 /// The summary of a check.

@@ -40,6 +40,16 @@ pub enum PipelineError {
         #[source]
         source: WriteError,
     },
+    /// What is known of the tables beside them cannot be read.
+    #[error("{object}: {problem}")]
+    State {
+        /// The object.
+        object: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
     /// The program is at fault.
     #[error("{0}")]
     Fault(String),
@@ -50,7 +60,7 @@ impl PipelineError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             PipelineError::Config { hint, .. } => hint.as_deref(),
-            PipelineError::Days { hint, .. } => Some(hint),
+            PipelineError::Days { hint, .. } | PipelineError::State { hint, .. } => Some(hint),
             PipelineError::Engine(error) => error.hint(),
             _ => None,
         }

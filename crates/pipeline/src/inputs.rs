@@ -12,10 +12,11 @@ use goodput_engine::schema::{contract_schema, date_field};
 use goodput_engine::session::{INPUT, TELEMETRY};
 use goodput_engine::{EngineError, Session};
 use goodput_model::{Day, Table};
-use goodput_store::{Location, Path, TelemetryListing, list_telemetry};
+use goodput_store::{Location, ObjectMeta, Path, TelemetryListing, list_telemetry};
 
 use crate::PipelineError;
 use crate::plan::Settings;
+use crate::state::{Files, Version, Window};
 
 /// A data file that cannot be read.
 #[derive(Debug, Clone)]
@@ -86,6 +87,29 @@ impl Inputs {
     /// The first and the last day whose partitions the windows of days reach.
     pub fn window(&self, from: Day, to: Day) -> (Day, Day) {
         (from.plus(-self.settle_days), to.plus(self.settle_days))
+    }
+
+    /// The files of the window of a day as they lie there now, those that are not read too: they are counted.
+    pub fn window_state(&self, day: Day) -> Window {
+        let (first, last) = self.window(day, day);
+        let mut window = Window::new();
+        for table in Table::ALL {
+            for (date, partition) in self.listing.table(table).partitions.range(first..=last) {
+                let name = |file: &ObjectMeta| file.location.filename().unwrap_or_default().to_owned();
+                let mut files: Files =
+                    partition.files.iter().map(|file| (name(file), Version::of(file))).collect();
+                if files.is_empty() {
+                    continue;
+                }
+                let skipped = partition.skipped.iter().filter(|_| *date == day);
+                files.extend(skipped.map(|(name, number)| {
+                    let number = u64::try_from(*number).unwrap_or_default();
+                    (format!("{name} (skipped)"), Version::new(number, None))
+                }));
+                window.insert((table, *date), Arc::new(files));
+            }
+        }
+        window
     }
 
     /// The files that the windows of days need, readable or not.

@@ -7,6 +7,8 @@
 //! | [`inputs`] | which files the days of a run need, and which of them cannot be read |
 //! | [`run`] | chunks of days: compute, audit, publish |
 //! | `collected` | what was made of partitions, each read once, while windows ask for it |
+//! | [`state`] | what was published from what, kept beside the tables |
+//! | [`due`] | which days are due, and why |
 //! | [`publish`] | days into partitions, replaced whole, unchanged ones left alone |
 //! | [`preview`] | what a run would do, and whether it could |
 //! | [`catalog`] | telemetry and published tables for queries |
@@ -17,6 +19,7 @@ pub mod audit;
 pub mod catalog;
 mod collected;
 pub mod config;
+pub mod due;
 pub mod error;
 pub mod inputs;
 mod order;
@@ -25,6 +28,7 @@ pub mod preview;
 pub mod publish;
 pub mod record;
 pub mod run;
+pub mod state;
 mod understand;
 
 pub use error::PipelineError;

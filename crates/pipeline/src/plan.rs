@@ -13,10 +13,12 @@ use goodput_engine::{Session, SessionOptions};
 use goodput_model::contract::JOB_AXES;
 use goodput_model::{Day, METRIC_VERSION};
 use goodput_store::{Location, PublishedTable, StoreOptions};
+use twox_hash::XxHash64;
 
 use crate::PipelineError;
 use crate::config::{Severity, StepGrain};
 use crate::inputs::register_empty_inputs;
+use crate::state::Basis;
 use crate::understand::understand;
 
 /// What the command line and the environment have to say.
@@ -198,6 +200,67 @@ impl Plan {
     /// The columns of `jobs` that `job_day` carries: the contract's axes, then the extra ones.
     pub fn job_axes(&self) -> Vec<String> {
         job_axes(&self.settings.extra_axes)
+    }
+
+    /// What the figures of days depend on beside the telemetry and the version of the metric, by name: settings, the
+    /// variables that statements use, and of each statement a hash.
+    pub fn basis(&self) -> Basis {
+        let settings = &self.settings;
+        let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+        let mut basis = self.basis_of(|step| step.grain != StepGrain::Quarter);
+        basis.extend([
+            ("settle_days".to_owned(), settings.settle_days.to_string()),
+            ("skew_tolerance_ms".to_owned(), settings.skew_tolerance_ms.to_string()),
+            ("size_classes".to_owned(), json(serde_json::to_string(&settings.size_classes))),
+            ("ideal_model".to_owned(), json(serde_json::to_string(&settings.ideal_model))),
+            ("accelerators".to_owned(), json(serde_json::to_string(&settings.accelerators))),
+            ("axes".to_owned(), settings.axes.join(", ")),
+            ("axes of jobs".to_owned(), self.job_axes().join(", ")),
+        ]);
+        basis
+    }
+
+    /// What the figures of quarters depend on beside those of their days.
+    pub fn basis_of_quarters(&self) -> Basis {
+        self.basis_of(|step| step.grain == StepGrain::Quarter)
+    }
+
+    fn basis_of(&self, is_meant: impl Fn(&Step) -> bool) -> Basis {
+        let mut basis = Basis::new();
+        for step in self.steps.iter().filter(|step| is_meant(step)) {
+            let hash = XxHash64::oneshot(0, step.sql.normalized().as_bytes());
+            basis.insert(format!("statement of {}", step.table), format!("{hash:016x}"));
+            for name in step.sql.parameters() {
+                if let Some(value) = self.variables.get(&name) {
+                    basis.insert(format!("variable {name}"), format!("{value:?}"));
+                }
+            }
+        }
+        basis
+    }
+
+    /// The tables that are published by days.
+    pub fn published_by_day(&self) -> impl Iterator<Item = (&str, &Publish)> {
+        self.published_with_grain(StepGrain::Day)
+    }
+
+    /// The tables that are published by quarters.
+    pub fn published_by_quarter(&self) -> impl Iterator<Item = (&str, &Publish)> {
+        self.published_with_grain(StepGrain::Quarter)
+    }
+
+    fn published_with_grain(&self, grain: StepGrain) -> impl Iterator<Item = (&str, &Publish)> {
+        let of_grain = self.steps.iter().filter(move |step| step.grain == grain);
+        of_grain.filter_map(|step| Some((step.table.as_str(), step.publish.as_ref()?)))
+    }
+
+    /// The tables of days from which quarters are computed.
+    pub fn sources_of_quarters(&self) -> impl Iterator<Item = (&str, &Publish)> {
+        let quarterly = |table: &str| {
+            let mut steps = self.steps.iter().filter(|step| step.grain == StepGrain::Quarter);
+            steps.any(|step| step.sql.reads.contains(table))
+        };
+        self.published_by_day().filter(move |(table, _)| quarterly(table))
     }
 
     /// Makes the sources known to a session.

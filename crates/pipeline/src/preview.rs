@@ -1,6 +1,6 @@
 //! What a run would do, and whether it could: nothing is computed here, and nothing written.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use goodput_model::Day;
 use serde::Serialize;
@@ -9,7 +9,9 @@ use crate::PipelineError;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::record::UnreadableRecord;
-use crate::run::chunks;
+use crate::due::published;
+use crate::run::{RunOptions, Work, work};
+use crate::state::State;
 
 /// What a run would do.
 #[derive(Debug, Clone, Serialize)]
@@ -30,6 +32,8 @@ pub struct Preview {
     pub steps: Vec<StepPreview>,
     /// The days.
     pub days: Vec<DayPreview>,
+    /// The days that keep their figures, since partitions of their windows are gone: which.
+    pub kept: BTreeMap<String, String>,
 }
 
 /// A step of a plan.
@@ -61,7 +65,7 @@ pub struct DayPreview {
 }
 
 /// Says what a run would do.
-pub async fn preview(plan: &Plan, from: Option<Day>, to: Option<Day>) -> Result<Preview, PipelineError> {
+pub async fn preview(plan: &Plan, options: &RunOptions) -> Result<Preview, PipelineError> {
     let steps = plan.steps.iter().map(|step| StepPreview {
         table: step.table.clone(),
         grain: format!("{:?}", step.grain).to_lowercase(),
@@ -79,44 +83,29 @@ pub async fn preview(plan: &Plan, from: Option<Day>, to: Option<Day>) -> Result<
         bytes: 0,
         steps: steps.collect(),
         days: Vec::new(),
+        kept: BTreeMap::new(),
     };
     let Some(root) = &plan.telemetry else { return Ok(preview) };
     let inputs = Inputs::list(root, &plan.settings).await?;
-    let chunks = chunks(plan, &inputs, from, to)?;
-    let published = published_days(plan).await?;
+    let (state, published) = futures::future::try_join(State::load(&plan.warehouse), published(plan)).await?;
+    let Work { chunks, why, kept } = work(plan, &inputs, options, &state, &published)?;
     let counted = |from: Day, to: Day| {
         let files = inputs.files(from, to);
         let bytes: u64 = files.iter().map(|file| file.file.size).sum();
         (i64::try_from(files.len()).unwrap_or(i64::MAX), i64::try_from(bytes).unwrap_or(i64::MAX))
     };
     preview.chunks = chunks.len();
-    (preview.files, preview.bytes) = match (chunks.first(), chunks.last()) {
-        (Some(first), Some(last)) => counted(first.from, last.to),
-        _ => (0, 0),
-    };
+    let files = chunks.iter().flat_map(|chunk| inputs.files(chunk.from, chunk.to));
+    let files: BTreeMap<_, _> = files.map(|file| (file.file.location, file.file.size)).collect();
+    preview.files = i64::try_from(files.len()).unwrap_or(i64::MAX);
+    preview.bytes = i64::try_from(files.values().sum::<u64>()).unwrap_or(i64::MAX);
     for day in chunks.iter().flat_map(|chunk| chunk.from.through(chunk.to)) {
         let (files, bytes) = counted(day, day);
-        let due = if published.contains(&day) { "asked for; published before" } else { "never published" };
-        preview.days.push(DayPreview { date: day.to_string(), files, bytes, due: due.to_owned() });
+        let due: Vec<String> = why.get(&day).into_iter().flatten().map(ToString::to_string).collect();
+        preview.days.push(DayPreview { date: day.to_string(), files, bytes, due: due.join("; ") });
     }
+    preview.kept = kept.iter().map(|(day, gone)| (day.to_string(), gone.join(", "))).collect();
     Ok(preview)
-}
-
-/// The days that every table which is partitioned by date has.
-async fn published_days(plan: &Plan) -> Result<BTreeSet<Day>, PipelineError> {
-    let mut common: Option<BTreeSet<Day>> = None;
-    for publish in plan.steps.iter().filter_map(|step| step.publish.as_ref()) {
-        if publish.table.grain() == goodput_model::Grain::Date {
-            let partitions = publish.table.partitions().await?;
-            let days: BTreeSet<Day> =
-                partitions.iter().filter_map(|partition| partition.period.map(|period| period.first())).collect();
-            common = Some(match common {
-                Some(common) => common.intersection(&days).copied().collect(),
-                None => days,
-            });
-        }
-    }
-    Ok(common.unwrap_or_default())
 }
 
 /// What a check found.

@@ -18,12 +18,13 @@ use goodput_model::{Day, Grain, Period};
 
 use crate::PipelineError;
 use crate::plan::Publish;
+use crate::state::Version;
 
 /// The column that differs from run to run even where nothing else does.
 const RUN_ID: &str = "run_id";
 
 /// What publishing a table did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
     /// Rows computed for the days that were published.
     pub rows: i64,
@@ -33,6 +34,8 @@ pub struct Published {
     pub unchanged: i64,
     /// Bytes written.
     pub bytes: i64,
+    /// The objects that were written, by their periods.
+    pub objects: Vec<(Period, Version)>,
 }
 
 impl Published {
@@ -41,6 +44,7 @@ impl Published {
         self.written += other.written;
         self.unchanged += other.unchanged;
         self.bytes += other.bytes;
+        self.objects.extend(other.objects);
     }
 }
 
@@ -151,7 +155,10 @@ async fn write(
     let bytes = to_parquet(&batch, &in_file).map_err(failed)?;
     done.bytes += i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     done.written += 1;
-    Ok(publish.table.location().write(&publish.table.path_of(period), bytes).await?)
+    let size = bytes.len() as u64;
+    let etag = publish.table.location().write(&publish.table.path_of(period), bytes).await?;
+    done.objects.extend(period.map(|period| (period, Version::new(size, etag.as_deref()))));
+    Ok(())
 }
 
 fn rows(batch: &RecordBatch) -> i64 {

@@ -23,6 +23,10 @@ pub struct RunRecord {
     pub from: Option<String>,
     /// See `from`.
     pub to: Option<String>,
+    /// Why each day was run.
+    pub due: BTreeMap<String, String>,
+    /// The days that kept their figures although other days were run, since partitions of their windows are gone: which.
+    pub kept: BTreeMap<String, String>,
     /// Days published.
     pub days: i64,
     /// Days between the first and the last of the run that have no figures, since no partition lies in their windows.
@@ -122,7 +126,7 @@ pub struct UnreadableRecord {
 
 impl RunRecord {
     /// Adds what was published of a table.
-    pub(crate) fn add_table(&mut self, table: &str, published: Published) {
+    pub(crate) fn add_table(&mut self, table: &str, published: &Published) {
         let record = self.tables.entry(table.to_owned()).or_default();
         record.rows += published.rows;
         record.partitions_written += published.written;
@@ -148,6 +152,11 @@ impl RunRecord {
     /// Notes a file that could not be read.
     pub(crate) fn add_unreadable(&mut self, file: &UnreadableFile) {
         self.unreadable_files.push(UnreadableRecord { file: file.file.clone(), problem: file.problem.clone() });
+    }
+
+    /// Whether there was nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.due.is_empty() && self.tables.is_empty()
     }
 
     /// Whether everything that was to be published is.

@@ -15,7 +15,7 @@ use goodput_engine::spill::Spilled;
 use goodput_engine::sql::Parameters;
 use goodput_engine::write::{plain_sorted, taken};
 use goodput_engine::{EngineError, Session, SessionOptions};
-use goodput_model::{Day, Grain, Period};
+use goodput_model::{Day, Grain, METRIC_VERSION, Period};
 use goodput_store::{Path, PublishedPartition, PublishedTable};
 
 use crate::audit::{self, AuditFinding, findings_batch, published_findings, run_audits};
@@ -23,7 +23,9 @@ use crate::collected::Collected;
 use crate::config::StepGrain;
 use crate::inputs::Inputs;
 use crate::plan::{Moment, Plan, Publish, Step};
-use crate::publish::{publish_days, publish_period};
+use crate::due::{Published, Why, due, due_quarters, published, quarter_state};
+use crate::publish::{self, publish_days, publish_period};
+use crate::state::{DayState, State, partition_key};
 use crate::record::FleetQuarter;
 use crate::{PipelineError, RunRecord};
 
@@ -41,8 +43,10 @@ const RUNS: &str = "_runs";
 pub struct RunOptions {
     /// First day; the first that the telemetry holds if absent.
     pub from: Option<Day>,
-    /// Last day; the last that the telemetry holds if absent.
+    /// Last day; the last that the telemetry holds if absent. Without either the days that are due are run.
     pub to: Option<Day>,
+    /// Whether all days are run, due or not.
+    pub full_refresh: bool,
     /// The id of the run, in every row that it publishes.
     pub run_id: String,
     /// What the engine may use.
@@ -107,8 +111,55 @@ impl Chunk {
     }
 }
 
-/// The days of a run in chunks; days whose windows hold no partition are in none.
-pub fn chunks(plan: &Plan, inputs: &Inputs, from: Option<Day>, to: Option<Day>) -> Result<Vec<Chunk>, PipelineError> {
+/// What a run works on.
+#[derive(Debug, Clone, Default)]
+pub struct Work {
+    /// The days in chunks.
+    pub chunks: Vec<Chunk>,
+    /// Why each day is worked on.
+    pub why: BTreeMap<Day, Vec<Why>>,
+    /// The days that keep their figures, since partitions of their windows are gone.
+    pub kept: BTreeMap<Day, Vec<String>>,
+}
+
+/// Which days a run works on: those that are asked for, or all that are due.
+pub fn work(
+    plan: &Plan,
+    inputs: &Inputs,
+    options: &RunOptions,
+    state: &State,
+    published: &Published,
+) -> Result<Work, PipelineError> {
+    // Says what is wrong with the days that are asked for, too.
+    let asked = days_asked_for(plan, inputs, options.from, options.to)?;
+    let mut due = due(plan, inputs, state, published);
+    if options.full_refresh || options.from.is_some() || options.to.is_some() {
+        due.days = asked.iter().map(|day| (*day, due.days.remove(day).unwrap_or_else(|| vec![Why::AskedFor]))).collect();
+        due.kept.clear();
+    }
+    let chunks = in_chunks(due.days.keys().copied(), plan.settings.chunk_days);
+    Ok(Work { chunks, why: due.days, kept: due.kept })
+}
+
+/// Days in chunks of days on end.
+fn in_chunks(days: impl Iterator<Item = Day>, chunk_days: i32) -> Vec<Chunk> {
+    let mut stretches: Vec<Chunk> = Vec::new();
+    for day in days {
+        match stretches.last_mut() {
+            Some(stretch) if stretch.to.plus(1) == day => stretch.to = day,
+            _ => stretches.push(Chunk { from: day, to: day }),
+        }
+    }
+    stretches.iter().flat_map(|stretch| stretch.in_even_parts(chunk_days)).collect()
+}
+
+/// The days from one to another whose windows hold a partition.
+fn days_asked_for(
+    plan: &Plan,
+    inputs: &Inputs,
+    from: Option<Day>,
+    to: Option<Day>,
+) -> Result<Vec<Day>, PipelineError> {
     let Some((first, last)) = inputs.days() else {
         let root = plan.telemetry.as_ref().map(ToString::to_string).unwrap_or_default();
         return Err(PipelineError::Days {
@@ -126,22 +177,14 @@ pub fn chunks(plan: &Plan, inputs: &Inputs, from: Option<Day>, to: Option<Day>) 
     // What lies further from every partition than a window reaches has no figures.
     let settle = plan.settings.settle_days;
     let reach = from.max(first.plus(-settle)).through(to.min(last.plus(settle)));
-    let mut stretches: Vec<Chunk> = Vec::new();
-    for day in reach.filter(|day| inputs.has_window(*day)) {
-        match stretches.last_mut() {
-            Some(stretch) if stretch.to.plus(1) == day => stretch.to = day,
-            _ => stretches.push(Chunk { from: day, to: day }),
-        }
-    }
-    let chunks: Vec<Chunk> =
-        stretches.iter().flat_map(|stretch| stretch.in_even_parts(plan.settings.chunk_days)).collect();
-    if chunks.is_empty() {
+    let days: Vec<Day> = reach.filter(|day| inputs.has_window(*day)).collect();
+    if days.is_empty() {
         return Err(PipelineError::Days {
             problem: format!("there is no telemetry for {from} to {to}"),
             hint: format!("the telemetry holds {first} to {last}"),
         });
     }
-    Ok(chunks)
+    Ok(days)
 }
 
 /// Runs a plan.
@@ -153,10 +196,15 @@ pub async fn run(
     let started = Instant::now();
     let session = Session::new(&options.session)?;
     plan.register_sources(&session).await?;
+    let (state, published) = match &plan.telemetry {
+        Some(_) => futures::future::try_join(State::load(&plan.warehouse), published(plan)).await?,
+        None => (State::empty(&plan.warehouse), Published::new()),
+    };
     let record = RunRecord { run_id: options.run_id.clone(), pipeline: plan.name.clone(), ..RunRecord::default() };
     let collected = Collected::default();
-    let (quarters, days, days_done) = (BTreeSet::new(), 0, 0);
-    let mut run = Run { plan, options, session, progress, started, record, quarters, collected, days, days_done };
+    let (days, days_done) = (0, 0);
+    let mut run =
+        Run { plan, options, session, progress, started, record, state, published, collected, days, days_done };
     match &plan.telemetry {
         Some(_) => run.by_days().await?,
         None => run.at_once().await?,
@@ -164,7 +212,9 @@ pub async fn run(
     let mut record = run.record;
     record.seconds = started.elapsed().as_secs_f64();
     record.rows_per_second = if record.seconds > 0.0 { record.rows as f64 / record.seconds } else { 0.0 };
-    write_record(plan, &record).await?;
+    if !record.is_idle() {
+        write_record(plan, &record).await?;
+    }
     Ok(record)
 }
 
@@ -173,7 +223,8 @@ async fn write_record(plan: &Plan, record: &RunRecord) -> Result<(), PipelineErr
     let path = runs.root().clone().join(format!("{}.json", record.run_id));
     let mut text = serde_json::to_string_pretty(record).map_err(|error| PipelineError::Fault(error.to_string()))?;
     text.push('\n');
-    Ok(runs.write(&path, text.into_bytes().into()).await?)
+    runs.write(&path, text.into_bytes().into()).await?;
+    Ok(())
 }
 
 /// A run under way.
@@ -183,7 +234,10 @@ struct Run<'a> {
     session: Session,
     progress: &'a (dyn Fn(Progress<'_>) + Send + Sync),
     record: RunRecord,
-    quarters: BTreeSet<Period>,
+    /// What was published from what.
+    state: State,
+    /// The published partitions as they lie there.
+    published: Published,
     collected: Collected,
     started: Instant,
     /// Days in all, and those that are done.
@@ -202,13 +256,17 @@ impl<'a> Run<'a> {
     async fn by_days(&mut self) -> Result<(), PipelineError> {
         let Some(root) = &self.plan.telemetry else { return Ok(()) };
         let mut inputs = Inputs::list(root, &self.plan.settings).await?;
-        let chunks = chunks(self.plan, &inputs, self.options.from, self.options.to)?;
+        let Work { chunks, why, kept } = work(self.plan, &inputs, self.options, &self.state, &self.published)?;
+        let reasons = |reasons: &Vec<Why>| reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        self.record.due = why.iter().map(|(day, why)| (day.to_string(), reasons(why))).collect();
+        self.record.kept = kept.iter().map(|(day, gone)| (day.to_string(), gone.join(", "))).collect();
         self.record.from = chunks.first().map(|chunk| chunk.from.to_string());
         self.record.to = chunks.last().map(|chunk| chunk.to.to_string());
         self.record.skipped_files = inputs.skipped_files();
         let days: i64 = chunks.iter().map(|chunk| chunk.days()).sum();
         if let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
-            self.record.days_without_window = i64::from(last.to.0) - i64::from(first.from.0) + 1 - days;
+            let without = first.from.through(last.to).filter(|day| !inputs.has_window(*day)).count();
+            self.record.days_without_window = i64::try_from(without).unwrap_or(i64::MAX);
         }
         self.days = days;
         self.report("reading footers");
@@ -233,6 +291,49 @@ impl<'a> Run<'a> {
             self.record.add_unreadable(file);
         }
         self.run_quarters(&inputs).await
+    }
+
+    /// Notes days whose partitions are about to be replaced: until they are noted as published, they are due.
+    async fn begin_publishing(&mut self, days: &BTreeSet<Day>) -> Result<(), PipelineError> {
+        let mut noted = Vec::new();
+        for day in days {
+            if let Some(known) = self.state.days.get_mut(day).filter(|known| !known.is_unfinished) {
+                known.is_unfinished = true;
+                noted.push(*day);
+            }
+        }
+        self.state.save(noted).await
+    }
+
+    /// Notes days that were published.
+    async fn end_publishing(&mut self, inputs: &Inputs, days: &BTreeSet<Day>) -> Result<(), PipelineError> {
+        let basis = Arc::new(self.plan.basis());
+        for day in days {
+            let known = DayState {
+                run_id: self.options.run_id.clone(),
+                metric_version: METRIC_VERSION,
+                is_provisional: *day > inputs.settled_through(),
+                is_unfinished: false,
+                basis: Arc::clone(&basis),
+                window: inputs.window_state(*day),
+            };
+            self.state.days.insert(*day, known);
+            for (table, publish) in self.plan.published_by_day() {
+                let period = publish.table.grain().of(*day);
+                if let Some(version) = self.published.get(&partition_key(table, period)) {
+                    self.state.set_partition(table, period, version.clone());
+                }
+            }
+        }
+        self.state.save(days.iter().copied()).await
+    }
+
+    /// Notes what was published of a table.
+    fn note(&mut self, table: &str, done: &publish::Published) {
+        for (period, version) in &done.objects {
+            self.published.insert(partition_key(table, *period), version.clone());
+        }
+        self.record.add_table(table, done);
     }
 
     fn progress_at<'d>(&self, doing: &'d str) -> Progress<'d> {
@@ -293,13 +394,14 @@ impl<'a> Run<'a> {
         held_back.extend(self.blocked_days(&findings, &audited));
         let published: BTreeSet<Day> = all_days.iter().filter(|day| !held_back.contains_key(day)).copied().collect();
         let began = Instant::now();
+        self.begin_publishing(&published).await?;
         self.publish_chunk(computed, &findings, &audited, &published, settled_through).await?;
+        self.end_publishing(inputs, &published).await?;
         tracing::debug!(seconds = began.elapsed().as_secs_f64(), "published");
         for (day, reason) in held_back {
             self.record.hold_back(day, reason);
         }
         self.record.days += i64::try_from(published.len()).unwrap_or(i64::MAX);
-        self.quarters.extend(published.iter().map(|day| Grain::Quarter.of(*day)));
         Ok(())
     }
 
@@ -439,7 +541,7 @@ impl<'a> Run<'a> {
         });
         let done = futures::future::try_join_all(publishing).await?;
         for (Computed { step, batch, .. }, done) in computed.iter().zip(done) {
-            self.record.add_table(&step.table, done);
+            self.note(&step.table, &done);
             if step.table == DATA_QUALITY {
                 self.count_quality(batch, published);
             }
@@ -450,7 +552,7 @@ impl<'a> Run<'a> {
         }
         let batch = findings_batch(findings, &self.options.run_id, settled_through)?;
         let done = publish_days(&published_findings(&self.plan.warehouse), &batch, &days).await?;
-        self.record.add_table(audit::TABLE, done);
+        self.note(audit::TABLE, &done);
         Ok(())
     }
 
@@ -468,11 +570,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Computes the quarters that the run touched from what is published of them, by this run and by earlier ones.
+    /// Computes the quarters of which other days are published than they were computed from, by this run and by earlier ones.
     async fn run_quarters(&mut self, inputs: &Inputs) -> Result<(), PipelineError> {
         // One after the other: years of them need no more memory than one.
-        for quarter in std::mem::take(&mut self.quarters) {
+        for quarter in due_quarters(self.plan, &self.state, &self.published) {
             self.run_quarter(inputs, quarter).await?;
+            let known = quarter_state(self.plan, &self.published, quarter);
+            self.state.quarters.insert(quarter.first(), known);
+            for (table, _) in self.plan.published_by_quarter() {
+                if let Some(version) = self.published.get(&partition_key(table, quarter)) {
+                    self.state.set_partition(table, quarter, version.clone());
+                }
+            }
+            self.state.save([quarter.first()]).await?;
         }
         Ok(())
     }
@@ -509,7 +619,7 @@ impl<'a> Run<'a> {
             let failed = |source| PipelineError::Write { table: step.table.clone(), source };
             let rows = taken(&batch, &UInt32Array::from(positions)).map_err(failed)?;
             let done = publish_period(publish, &rows, quarter).await?;
-            self.record.add_table(&step.table, done);
+            self.note(&step.table, &done);
         }
         Ok(())
     }
@@ -546,7 +656,7 @@ impl<'a> Run<'a> {
         for Computed { step, publish, batch } in computed {
             let days = days_of(&batch).into_iter().filter(|day| !held_back.contains_key(day)).map(Some).collect();
             let done = publish_days(publish, &batch, &days).await?;
-            self.record.add_table(&step.table, done);
+            self.note(&step.table, &done);
         }
         self.record.days = i64::try_from(days.len() - held_back.len()).unwrap_or(i64::MAX);
         self.record.from = days.first().map(ToString::to_string);

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
 use url::Url;
 
 use crate::{LocationProblem, StoreError};
@@ -103,6 +104,14 @@ impl Location {
         }
     }
 
+    /// All objects below this place, by their paths; none if it is not there.
+    pub async fn list(&self) -> Result<Vec<ObjectMeta>, StoreError> {
+        let listed: Result<Vec<ObjectMeta>, _> = self.store.list(Some(&self.root)).try_collect().await;
+        let mut objects = listed.map_err(|source| self.problem(&self.root, "listed", source))?;
+        objects.sort_by(|left, right| left.location.cmp(&right.location));
+        Ok(objects)
+    }
+
     /// Reads a whole object; `None` if there is none.
     pub async fn read(&self, path: &Path) -> Result<Option<bytes::Bytes>, StoreError> {
         let read = async { self.store.get(path).await?.bytes().await };
@@ -113,10 +122,10 @@ impl Location {
         }
     }
 
-    /// Writes a whole object in one step: a reader sees the old one or this one.
-    pub async fn write(&self, path: &Path, bytes: bytes::Bytes) -> Result<(), StoreError> {
+    /// Writes a whole object in one step: a reader sees the old one or this one. Gives its tag, if the store has such.
+    pub async fn write(&self, path: &Path, bytes: bytes::Bytes) -> Result<Option<String>, StoreError> {
         let written = self.store.put(path, PutPayload::from_bytes(bytes)).await;
-        written.map(|_| ()).map_err(|source| self.problem(path, "written", source))
+        written.map(|written| written.e_tag).map_err(|source| self.problem(path, "written", source))
     }
 
     /// Wraps what the store said about one of its objects.

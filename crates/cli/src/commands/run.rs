@@ -10,8 +10,9 @@ use crate::{GOOD, HELD_BACK, YOURS, summary};
 pub(crate) async fn execute(args: &Args, command: &RunArgs) -> anyhow::Result<u8> {
     let plan = Plan::load(&args.pipeline, &args.plan_options()?).await?;
     let options = RunOptions {
-        from: command.from,
-        to: command.to,
+        from: command.days.from,
+        to: command.days.to,
+        full_refresh: command.days.full_refresh,
         run_id: command.run_id.clone().unwrap_or_else(new_run_id),
         session: args.session_options(),
     };

@@ -13,13 +13,13 @@
 //!
 //! The lists are those of [`ColumnLists`]. Grouping sets that turn out equal are written once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Select, SelectItem, Value,
-    VisitMut, VisitorMut,
+    VisitMut, VisitorMut, visit_expressions,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -50,6 +50,22 @@ pub(super) fn expand(
         }
     }
     Ok(statement)
+}
+
+/// The names of the parameters of a statement.
+pub(super) fn parameters(statement: &Statement) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    if let Statement::Statement(inner) = statement {
+        let _: ControlFlow<()> = visit_expressions(inner.as_ref(), |expr| {
+            if let Expr::Value(value) = expr
+                && let Value::Placeholder(name) = &value.value
+            {
+                names.insert(name.trim_start_matches('$').to_owned());
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    names
 }
 
 struct Expander<'a> {

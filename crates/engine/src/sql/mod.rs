@@ -82,6 +82,16 @@ impl SqlFile {
         Ok(SqlFile { place: place.to_owned(), grain, reads, statement })
     }
 
+    /// The names of the parameters in it (without the `$`).
+    pub fn parameters(&self) -> BTreeSet<String> {
+        expand::parameters(&self.statement)
+    }
+
+    /// The statement in a form that does not change with comments and line breaks.
+    pub fn normalized(&self) -> String {
+        self.statement.to_string()
+    }
+
     /// The statement with its parameters and column lists put in.
     pub(crate) fn expanded(&self, parameters: &Parameters, lists: &ColumnLists) -> Result<Statement, EngineError> {
         expand::expand(self.statement.clone(), parameters, lists).map_err(|problem| EngineError::Sql {
