@@ -141,7 +141,10 @@ fn kept(out: &mut String, kept: &BTreeMap<String, String>) {
     if let (Some((first, gone)), Some((last, _))) = (kept.first_key_value(), kept.last_key_value()) {
         let days = if kept.len() == 1 { format!("{first} keeps its") } else { format!("{first} to {last} keep their") };
         line(out, "");
-        line(out, &format!("kept: {days} figures, since telemetry of their windows is gone, such as {}", cut(gone, 100)));
+        line(
+            out,
+            &format!("kept: {days} figures, since telemetry of their windows is gone, such as {}", cut(gone, 100)),
+        );
         line(out, "      --from and --to compute them from what is left");
     }
 }

@@ -100,7 +100,7 @@ pub fn due(plan: &Plan, inputs: &Inputs, state: &State, published: &Published) -
             continue;
         };
         let mut reasons = Vec::new();
-        let (changed, gone) = differences(&known.window, &inputs.window_state(day));
+        let (changed, gone) = differences(&known.window, inputs, day);
         if !gone.is_empty() {
             due.kept.insert(day, gone);
             continue;
@@ -153,7 +153,8 @@ fn changed_settings(old: &Basis, new: &Basis) -> Vec<String> {
 }
 
 /// What changed in a window: files that came, changed or went, and partitions of which no file is left.
-fn differences(old: &Window, new: &Window) -> (Vec<String>, Vec<String>) {
+fn differences(old: &Window, inputs: &Inputs, day: Day) -> (Vec<String>, Vec<String>) {
+    let new = inputs.window_state(day);
     let (mut changed, mut gone) = (Vec::new(), Vec::new());
     let none = Arc::new(Files::new());
     let mut keys: Vec<_> = old.keys().chain(new.keys()).copied().collect();
@@ -166,7 +167,8 @@ fn differences(old: &Window, new: &Window) -> (Vec<String>, Vec<String>) {
         }
         let folder = format!("{}/date={}", key.0.name(), key.1);
         if now.is_empty() {
-            gone.push(folder);
+            // Windows of other settings reach further or less far.
+            gone.extend((!inputs.has_partition(key.0, key.1)).then_some(folder));
             continue;
         }
         for (name, version) in now.iter() {
@@ -197,16 +199,16 @@ pub fn due_quarters(plan: &Plan, state: &State, published: &Published) -> Vec<Pe
     if steps.is_empty() {
         return Vec::new();
     }
-    let mut quarters: Vec<Period> =
-        state.days.keys().map(|day| goodput_model::Grain::Quarter.of(*day)).collect();
+    let mut quarters: Vec<Period> = state.days.keys().map(|day| goodput_model::Grain::Quarter.of(*day)).collect();
     quarters.dedup();
     quarters.retain(|quarter| {
         let is_there = |(table, _): &(&str, _)| {
-            state.partition(table, *quarter).is_some_and(|version| {
-                published.get(&crate::state::partition_key(table, *quarter)) == Some(version)
-            })
+            state
+                .partition(table, *quarter)
+                .is_some_and(|version| published.get(&crate::state::partition_key(table, *quarter)) == Some(version))
         };
-        !steps.iter().all(is_there) || state.quarters.get(&quarter.first()) != Some(&quarter_state(plan, published, *quarter))
+        !steps.iter().all(is_there)
+            || state.quarters.get(&quarter.first()) != Some(&quarter_state(plan, published, *quarter))
     });
     quarters
 }

@@ -75,6 +75,11 @@ impl Inputs {
         Table::ALL.map(|table| self.listing.table(table).days().map(|day| day.0).collect())
     }
 
+    /// Whether a table has a data file of a date.
+    pub fn has_partition(&self, table: Table, date: Day) -> bool {
+        self.listing.table(table).partitions.get(&date).is_some_and(|partition| !partition.files.is_empty())
+    }
+
     /// Whether any partition lies in the window of a day.
     pub fn has_window(&self, day: Day) -> bool {
         let (first, last) = (day.plus(-self.settle_days), day.plus(self.settle_days));
@@ -96,8 +101,7 @@ impl Inputs {
         for table in Table::ALL {
             for (date, partition) in self.listing.table(table).partitions.range(first..=last) {
                 let name = |file: &ObjectMeta| file.location.filename().unwrap_or_default().to_owned();
-                let mut files: Files =
-                    partition.files.iter().map(|file| (name(file), Version::of(file))).collect();
+                let mut files: Files = partition.files.iter().map(|file| (name(file), Version::of(file))).collect();
                 if files.is_empty() {
                     continue;
                 }

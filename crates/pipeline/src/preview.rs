@@ -6,10 +6,10 @@ use goodput_model::Day;
 use serde::Serialize;
 
 use crate::PipelineError;
+use crate::due::published;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::record::UnreadableRecord;
-use crate::due::published;
 use crate::run::{RunOptions, Work, work};
 use crate::state::State;
 

@@ -21,12 +21,12 @@ use goodput_store::{Path, PublishedPartition, PublishedTable};
 use crate::audit::{self, AuditFinding, findings_batch, published_findings, run_audits};
 use crate::collected::Collected;
 use crate::config::StepGrain;
+use crate::due::{Published, Why, due, due_quarters, published, quarter_state};
 use crate::inputs::Inputs;
 use crate::plan::{Moment, Plan, Publish, Step};
-use crate::due::{Published, Why, due, due_quarters, published, quarter_state};
 use crate::publish::{self, publish_days, publish_period};
-use crate::state::{DayState, State, partition_key};
 use crate::record::FleetQuarter;
+use crate::state::{DayState, State, partition_key};
 use crate::{PipelineError, RunRecord};
 
 /// The table of what was left out or noticed.
@@ -134,7 +134,8 @@ pub fn work(
     let asked = days_asked_for(plan, inputs, options.from, options.to)?;
     let mut due = due(plan, inputs, state, published);
     if options.full_refresh || options.from.is_some() || options.to.is_some() {
-        due.days = asked.iter().map(|day| (*day, due.days.remove(day).unwrap_or_else(|| vec![Why::AskedFor]))).collect();
+        due.days =
+            asked.iter().map(|day| (*day, due.days.remove(day).unwrap_or_else(|| vec![Why::AskedFor]))).collect();
         due.kept.clear();
     }
     let chunks = in_chunks(due.days.keys().copied(), plan.settings.chunk_days);
@@ -154,12 +155,7 @@ fn in_chunks(days: impl Iterator<Item = Day>, chunk_days: i32) -> Vec<Chunk> {
 }
 
 /// The days from one to another whose windows hold a partition.
-fn days_asked_for(
-    plan: &Plan,
-    inputs: &Inputs,
-    from: Option<Day>,
-    to: Option<Day>,
-) -> Result<Vec<Day>, PipelineError> {
+fn days_asked_for(plan: &Plan, inputs: &Inputs, from: Option<Day>, to: Option<Day>) -> Result<Vec<Day>, PipelineError> {
     let Some((first, last)) = inputs.days() else {
         let root = plan.telemetry.as_ref().map(ToString::to_string).unwrap_or_default();
         return Err(PipelineError::Days {

@@ -114,7 +114,8 @@ impl State {
         let mut state = State::empty(warehouse);
         for (bytes, path) in objects {
             let (Some(bytes), Some(month)) = (bytes, month_of(&path)) else { continue };
-            let stored: Stored = serde_json::from_slice(&bytes).map_err(|error| damaged(&folder, &path, &error.to_string()))?;
+            let stored: Stored =
+                serde_json::from_slice(&bytes).map_err(|error| damaged(&folder, &path, &error.to_string()))?;
             if stored.layout != LAYOUT {
                 let problem = format!("its layout is {}, and {LAYOUT} is known", stored.layout);
                 return Err(damaged(&folder, &path, &problem));

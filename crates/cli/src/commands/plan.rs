@@ -1,7 +1,7 @@
 //! `goodput plan`.
 
-use goodput_pipeline::{Plan, RunOptions};
 use goodput_pipeline::preview::preview;
+use goodput_pipeline::{Plan, RunOptions};
 
 use crate::args::{Args, DayArgs, PlanArgs};
 use crate::output::print;

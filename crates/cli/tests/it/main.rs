@@ -11,6 +11,7 @@ mod architecture;
 mod commands;
 mod errors;
 mod files;
+mod nights;
 mod oracle;
 mod program;
 mod scale;
