@@ -102,7 +102,7 @@ fn the_same_run_twice_changes_no_byte() {
     let first = bytes();
     assert!(!first.is_empty());
     let output = goodput()
-        .args(["run", "--json", "--threads", "1", "--run-id", "another", "--set"])
+        .args(["run", "--full-refresh", "--json", "--threads", "1", "--run-id", "another", "--set"])
         .arg(format!("warehouse={}", site.warehouse().display()))
         .output()
         .unwrap();
@@ -110,6 +110,7 @@ fn the_same_run_twice_changes_no_byte() {
     for (table, done) in record["tables"].as_object().unwrap() {
         assert_eq!(done["partitions_written"], json!(0), "{table}");
     }
+    assert_eq!(record["due"].as_object().unwrap().len(), 6);
     assert_eq!(first, bytes());
 }
 
