@@ -33,11 +33,9 @@ impl<R> Counted<R> {
 
 impl<R: Recorded> Counted<R> {
     /// A row that counts on all days whose windows hold it, as if it were the only copy.
-    #[inline]
-    pub fn alone(row: R, rules: &Rules) -> Counted<R> {
-        let date = row.recorded();
-        let first = date.plus(-rules.settle_days).max(rules.first_day());
-        let last = date.plus(rules.settle_days).min(rules.last_day());
+    #[cfg(test)]
+    fn alone(row: R, rules: &Rules) -> Counted<R> {
+        let (first, last) = days_of_partition(row.recorded(), rules);
         Counted { row, first, last }
     }
 
@@ -49,6 +47,12 @@ impl<R: Recorded> Counted<R> {
     fn compare(&self, other: &Self) -> Ordering {
         self.row.compare_keys(&other.row).then_with(|| self.row.compare_copies(&other.row))
     }
+}
+
+/// The first and the last day of the run whose windows hold the partition of a date.
+pub fn days_of_partition(date: Day, rules: &Rules) -> (Day, Day) {
+    let first = date.plus(-rules.settle_days).max(rules.first_day());
+    (first, date.plus(rules.settle_days).min(rules.last_day()))
 }
 
 /// Chooses among the copies of each row; those that count on no day of the run are left out. The rows come back in the

@@ -5,7 +5,7 @@
 
 use goodput_model::{Day, Reason, Table};
 
-use crate::copies::Counted;
+use crate::copies::{Counted, days_of_partition};
 use crate::encoding::{
     CLOSED, END_IN_FUTURE, FIRST_STEP, HEAD, LAST_STEP, QUARANTINED, SAME_ATTEMPT, SAME_POOL, SKEWED, UNKNOWN_PHASE,
 };
@@ -156,6 +156,9 @@ pub fn read_profiles<'a>(
     })
 }
 
+/// Bytes that a row of `runtime` takes, about; there are by far the most of them.
+const LIKELY_BYTES: usize = 8;
+
 /// What all rows begin with.
 struct Head {
     tag: u8,
@@ -175,10 +178,12 @@ fn read_rows<'a, R: Recorded>(
     mut read: impl FnMut(&mut Reader<'a>, &Head, &mut Findings) -> Result<R, AccountingError>,
 ) -> Result<Vec<Counted<R>>, AccountingError> {
     let has_attempts = matches!(table, Table::Allocations | Table::Runtime | Table::Profiles);
-    let mut rows = Vec::new();
+    let bytes: usize = blocks.iter().filter(|block| block.table == table).map(Block::len).sum();
+    let mut rows = Vec::with_capacity(bytes / LIKELY_BYTES);
     for block in blocks.iter().filter(|block| block.table == table) {
         let recorded = block.recorded;
         let is_booked = rules.books(recorded);
+        let (first, last) = days_of_partition(recorded, rules);
         let mut reader = Reader { bytes: block.records, last_step: 0 };
         let (mut instant, mut attempt) = (recorded.midnight(), 0);
         while !reader.bytes.is_empty() {
@@ -211,7 +216,7 @@ fn read_rows<'a, R: Recorded>(
                 }
             }
             let row = read(&mut reader, &Head { tag, recorded, attempt, start, end }, findings)?;
-            rows.push(Counted::alone(row, rules));
+            rows.push(Counted { row, first, last });
         }
     }
     Ok(rows)

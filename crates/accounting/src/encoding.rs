@@ -18,7 +18,7 @@ use std::ops::Range;
 use goodput_model::{Day, Reason, Table};
 
 use crate::raw::{RawAllocation, RawCapacity, RawJob, RawProfile, RawRuntime};
-use crate::rows::Phase;
+use crate::rows::PhaseName;
 use crate::validity::Interval;
 
 /// The tag of a quarantined row; its reason follows. All other tags are sums of the flags below.
@@ -149,13 +149,13 @@ impl Collector {
                 let steps = flag(raw.first_step.is_some(), FIRST_STEP) | flag(raw.last_step.is_some(), LAST_STEP);
                 let mut record = Record::default();
                 block.last.begin_of_attempt(&mut record, interval, attempt, steps);
-                match Phase::code_of(phase) {
-                    Some(code) => record.byte(code),
-                    None => {
+                match phase {
+                    PhaseName::Known(code) => record.byte(code),
+                    PhaseName::Unknown(name) => {
                         record.byte(UNKNOWN_PHASE);
                         block.append(&record);
                         record = Record::default();
-                        block.text(phase);
+                        block.text(name);
                     }
                 }
                 if let Some(first) = raw.first_step {

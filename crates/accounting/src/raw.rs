@@ -2,6 +2,7 @@
 
 use goodput_model::{Day, Reason};
 
+use crate::rows::{Phase, PhaseName};
 use crate::validity::{self, Interval, required, rule};
 
 /// A row of `capacity`.
@@ -66,12 +67,12 @@ pub struct RawAllocation<'a> {
 /// A row of `runtime`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RawRuntime<'a> {
-    /// Column `job_id`.
-    pub job_id: Option<&'a str>,
+    /// Whether column `job_id` is there.
+    pub has_job_id: bool,
     /// Column `attempt`.
     pub attempt: Option<i64>,
     /// Column `phase`.
-    pub phase: Option<&'a str>,
+    pub phase: Option<PhaseName<'a>>,
     /// Column `start_ts`.
     pub start: Option<i64>,
     /// Column `end_ts`.
@@ -166,11 +167,11 @@ impl<'a> RawAllocation<'a> {
 impl<'a> RawRuntime<'a> {
     /// The interval, the attempt and the phase of a valid row; or why it is quarantined.
     #[inline]
-    pub fn judge(&self, recorded: Day, skew_tolerance_ms: i64) -> Result<(Interval, i64, &'a str), Reason> {
-        required(self.job_id)?;
+    pub fn judge(&self, recorded: Day, skew_tolerance_ms: i64) -> Result<(Interval, i64, PhaseName<'a>), Reason> {
+        required(self.has_job_id.then_some(()))?;
         let (attempt, phase, start) = (required(self.attempt)?, required(self.phase)?, required(self.start)?);
         let backwards = matches!((self.first_step, self.last_step), (Some(first), Some(last)) if last < first);
-        rule(attempt >= 0 && !(backwards && phase == "step"))?;
+        rule(attempt >= 0 && !(backwards && phase.is(Phase::Step)))?;
         let interval = validity::interval(recorded, start, self.end, skew_tolerance_ms)?;
         Ok((interval, attempt, phase))
     }

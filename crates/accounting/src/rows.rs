@@ -217,6 +217,28 @@ pub enum Phase {
     Unknown(u32),
 }
 
+/// A phase as a source names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhaseName<'a> {
+    /// One of the contract's, by its code.
+    Known(u8),
+    /// Another one.
+    Unknown(&'a str),
+}
+
+impl<'a> PhaseName<'a> {
+    /// What a name stands for.
+    pub fn of(name: &'a str) -> PhaseName<'a> {
+        Phase::code_of(name).map_or(PhaseName::Unknown(name), PhaseName::Known)
+    }
+
+    /// Whether it is a phase of the contract.
+    #[inline]
+    pub fn is(&self, phase: Phase) -> bool {
+        matches!(self, PhaseName::Known(code) if Phase::from_code(*code) == Some(phase))
+    }
+}
+
 impl Phase {
     /// The phases with a code, in the order of their codes.
     const KNOWN: [Phase; 11] = [

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use goodput_accounting::encoding::Collector;
 use goodput_accounting::job::{JobBooks, book_job, book_job_in_portions};
 use goodput_accounting::raw::{RawAllocation, RawJob, RawProfile, RawRuntime};
+use goodput_accounting::rows::PhaseName;
 use goodput_accounting::rules::{IdealModel, Rules, SizeClass};
 use goodput_model::Day;
 use proptest::prelude::*;
@@ -160,9 +161,9 @@ fn runtime() -> impl Strategy<Value = Row> {
             let last_step = more.map(|more| first_step.unwrap_or(0) + more);
             Row::new(move |collector| {
                 let raw = RawRuntime {
-                    job_id: Some("job"),
+                    has_job_id: true,
                     attempt: Some(attempt),
-                    phase: Some(phase),
+                    phase: Some(PhaseName::of(phase)),
                     start: Some(start),
                     end,
                     first_step,

@@ -25,6 +25,7 @@ use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
 use goodput_accounting::encoding::Collector;
 use goodput_accounting::raw::{RawAllocation, RawCapacity, RawJob, RawProfile, RawRuntime};
+use goodput_accounting::rows::PhaseName;
 use goodput_model::{Day, Kind, Table};
 
 use crate::schema::data_type;
@@ -390,7 +391,7 @@ pub(crate) struct RuntimeRows<'a> {
     dates: Dates<'a>,
     job_ids: Texts<'a>,
     attempts: &'a Int64Array,
-    phases: Texts<'a>,
+    phases: Phases<'a>,
     starts: &'a PrimitiveArray<TimestampMillisecondType>,
     ends: &'a PrimitiveArray<TimestampMillisecondType>,
     first_steps: &'a Int64Array,
@@ -420,12 +421,52 @@ pub(crate) enum Texts<'a> {
 
 impl<'a> Texts<'a> {
     #[inline]
+    fn is_there(self, row: usize) -> bool {
+        match self {
+            Texts::Views(array) => array.is_valid(row),
+            Texts::Dictionary(keys, values) if keys.is_valid(row) => {
+                values.null_count() == 0 || usize::try_from(keys.value(row)).is_ok_and(|key| values.is_valid(key))
+            }
+            Texts::Dictionary(..) => false,
+        }
+    }
+
+    #[inline]
     fn get(self, row: usize) -> Option<&'a str> {
         match self {
             Texts::Views(array) => array.is_valid(row).then(|| array.value(row)),
             Texts::Dictionary(keys, values) => {
                 let key = if keys.is_valid(row) { usize::try_from(keys.value(row)).ok()? } else { return None };
                 values.is_valid(key).then(|| values.value(key))
+            }
+        }
+    }
+}
+
+/// Phases by their names, each name of a dictionary looked up once.
+enum Phases<'a> {
+    Texts(Texts<'a>),
+    Dictionary(&'a Int32Array, Vec<Option<PhaseName<'a>>>),
+}
+
+impl<'a> Phases<'a> {
+    fn of(texts: Texts<'a>) -> Phases<'a> {
+        match texts {
+            // A dictionary that is larger than the rows of a batch is that of a column of many names.
+            Texts::Dictionary(keys, names) if names.len() <= keys.len() => {
+                Phases::Dictionary(keys, names.iter().map(|name| name.map(PhaseName::of)).collect())
+            }
+            texts => Phases::Texts(texts),
+        }
+    }
+
+    #[inline]
+    fn get(&self, row: usize) -> Option<PhaseName<'a>> {
+        match self {
+            Phases::Texts(texts) => texts.get(row).map(PhaseName::of),
+            Phases::Dictionary(keys, names) => {
+                let key = if keys.is_valid(row) { usize::try_from(keys.value(row)).ok()? } else { return None };
+                names.get(key).copied().flatten()
             }
         }
     }
@@ -464,7 +505,7 @@ impl<'a> Rows<'a> {
                 dates,
                 job_ids: texts(&columns[0])?,
                 attempts: numbers(&columns[1])?,
-                phases: texts(&columns[2])?,
+                phases: Phases::of(texts(&columns[2])?),
                 starts: numbers(&columns[3])?,
                 ends: numbers(&columns[4])?,
                 first_steps: numbers(&columns[5])?,
@@ -503,7 +544,7 @@ impl RuntimeRows<'_> {
     fn append(&self, row: usize, group: &mut Collector) {
         let Some((date, tolerance)) = self.dates.of(row) else { return };
         let raw = RawRuntime {
-            job_id: self.job_ids.get(row),
+            has_job_id: self.job_ids.is_there(row),
             attempt: number(self.attempts, row),
             phase: self.phases.get(row),
             start: number(self.starts, row),
