@@ -52,6 +52,7 @@ impl PipelineError {
             PipelineError::Config { hint, .. } => hint.as_deref(),
             PipelineError::Days { hint, .. } => Some(hint),
             PipelineError::Engine(error) => error.hint(),
+            PipelineError::Store(error) => error.hint(),
             _ => None,
         }
     }
