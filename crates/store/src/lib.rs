@@ -42,7 +42,7 @@ pub enum StoreError {
         table: Table,
         /// What the store said.
         #[source]
-        source: object_store::Error,
+        source: Box<object_store::Error>,
         /// What to do, if there is something to say.
         hint: Option<String>,
     },
@@ -55,7 +55,7 @@ pub enum StoreError {
         action: &'static str,
         /// What the store said.
         #[source]
-        source: object_store::Error,
+        source: Box<object_store::Error>,
         /// What to do, if there is something to say.
         hint: Option<String>,
     },

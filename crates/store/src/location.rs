@@ -256,7 +256,7 @@ impl Location {
 
     /// Wraps what the store said about one of its objects.
     pub fn problem(&self, path: &Path, action: &'static str, source: object_store::Error) -> StoreError {
-        StoreError::Object { location: self.name_of(path), action, hint: self.hint(&source), source }
+        StoreError::Object { location: self.name_of(path), action, hint: self.hint(&source), source: Box::new(source) }
     }
 
     /// What to do about an error of this store, if there is something to say.

@@ -134,7 +134,11 @@ fn refused(url: &str, settings: &[(&str, &str)], expected: &[&str]) {
 #[test]
 fn case_65_a_setting_that_is_missing_is_named() {
     let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", SECRET)];
-    refused("s3://fleet/a", &keys, &["error: `s3://fleet/a` is not usable", "`AWS_REGION` is not set", "hint: set"]);
+    refused(
+        "s3://fleet/a",
+        &keys,
+        &["error: `s3://fleet/a` is not a usable location", "`AWS_REGION` is not set", "hint: set"],
+    );
     let http = [&keys[..], &[("AWS_ENDPOINT_URL", "http://127.0.0.1:9")]].concat();
     refused("s3://fleet/a", &http, &["`AWS_ENDPOINT_URL` is plain http", "hint: set `AWS_ALLOW_HTTP=true`"]);
     let half = [("AWS_REGION", "eu-west-1"), ("AWS_SECRET_ACCESS_KEY", SECRET)];
