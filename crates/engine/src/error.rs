@@ -50,6 +50,7 @@ impl EngineError {
             EngineError::Run { source, .. } if matches!(source.find_root(), DataFusionError::ResourcesExhausted(_)) => {
                 Some("give it more memory with `--memory`, or fewer days at a time with `chunk_days`")
             }
+            EngineError::Store(error) => error.hint(),
             _ => None,
         }
     }

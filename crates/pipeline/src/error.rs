@@ -62,6 +62,7 @@ impl PipelineError {
             PipelineError::Config { hint, .. } => hint.as_deref(),
             PipelineError::Days { hint, .. } | PipelineError::State { hint, .. } => Some(hint),
             PipelineError::Engine(error) => error.hint(),
+            PipelineError::Store(error) => error.hint(),
             _ => None,
         }
     }

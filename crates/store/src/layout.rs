@@ -79,7 +79,12 @@ async fn list_table(root: &Location, table: Table) -> Result<TableListing, Store
     let folder = root.join(table.name());
     let mut listing = TableListing::default();
     let mut objects = root.store().list(Some(folder.root()));
-    let failed = |source| StoreError::List { location: root.to_string(), table, source };
+    let failed = |source| StoreError::List {
+        location: root.to_string(),
+        table,
+        hint: root.hint(&source),
+        source: Box::new(source),
+    };
     while let Some(object) = objects.try_next().await.map_err(failed)? {
         let Some(parts) = object.location.prefix_match(folder.root()) else { continue };
         let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();

@@ -1,18 +1,25 @@
 //! Object storage: where telemetry and derived tables lie, what is there, and how a partition is replaced.
 //!
-//! Every store that `object_store` speaks is reached in the same way; nothing here knows what is inside a file.
+//! Local disks, S3, Azure and GCS are reached in the same way; nothing here knows what is inside a file.
 
+mod client;
+mod hints;
 pub mod layout;
+mod local;
 pub mod location;
+pub mod lock;
 pub mod partitions;
+pub mod settings;
 
 use goodput_model::Table;
 
 pub use layout::{Partition, TableListing, TelemetryListing, list_telemetry};
-pub use location::{Location, StoreOptions};
+pub use location::{Location, Tag, Tagged};
+pub use lock::{Holder, Lock, LockError, LockRecord};
 pub use object_store::ObjectMeta;
 pub use object_store::path::Path;
 pub use partitions::{PublishedPartition, PublishedTable};
+pub use settings::StoreOptions;
 
 /// What went wrong with a store.
 #[derive(Debug, thiserror::Error)]
@@ -35,19 +42,34 @@ pub enum StoreError {
         table: Table,
         /// What the store said.
         #[source]
-        source: object_store::Error,
+        source: Box<object_store::Error>,
+        /// What to do, if there is something to say.
+        hint: Option<String>,
     },
     /// An object could not be read, written or listed.
     #[error("`{location}` cannot be {action}")]
     Object {
         /// The object.
         location: String,
-        /// What was tried: `read`, `written`, `listed`, `reached`.
+        /// What was tried: `read`, `written`, `listed`, `deleted`.
         action: &'static str,
         /// What the store said.
         #[source]
-        source: object_store::Error,
+        source: Box<object_store::Error>,
+        /// What to do, if there is something to say.
+        hint: Option<String>,
     },
+}
+
+impl StoreError {
+    /// What to do about it, if there is something to say.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            StoreError::Location { source: LocationProblem::Setting { hint, .. }, .. } => Some(hint),
+            StoreError::Location { .. } => None,
+            StoreError::List { hint, .. } | StoreError::Object { hint, .. } => hint.as_deref(),
+        }
+    }
 }
 
 /// Why a location is not usable.
@@ -59,7 +81,21 @@ pub enum LocationProblem {
     /// No URL.
     #[error("it is no URL")]
     Url(#[from] url::ParseError),
-    /// A store of a kind that is not known, or settings that are missing or wrong.
-    #[error("its store cannot be set up")]
-    Store(#[from] object_store::Error),
+    /// A setting is missing, or contradicts another.
+    #[error("{problem}")]
+    Setting {
+        /// What is wrong, naming the setting.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Settings that are wrong, in the words of their reader.
+    #[error("its store cannot be set up: {0}")]
+    Setup(String),
+}
+
+impl LocationProblem {
+    pub(crate) fn setting(problem: impl Into<String>, hint: impl Into<String>) -> LocationProblem {
+        LocationProblem::Setting { problem: problem.into(), hint: hint.into() }
+    }
 }

@@ -17,5 +17,6 @@ mod program;
 mod scale;
 mod simulate;
 mod situations;
+mod stores;
 mod windows;
 mod worked;
